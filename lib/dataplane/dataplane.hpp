@@ -119,9 +119,11 @@ class EventSink {
   virtual void keysExpired(PeerId peer) = 0;
   /// The plaintext of an authenticated in-tunnel control message (docs/protocol.md).
   virtual void control(PeerId peer, std::span<const std::uint8_t> message) = 0;
-  /// A datagram of type 1 to 3, of exact length, with a right mac1 (types 1 and 2).
+  /// A datagram of type 1 to 3, of exact length, with a right mac1 (types 1 and 2). `backlog` is
+  /// how many more wait behind it: above a threshold the receiver is under load and asks for
+  /// cookies.
   virtual void handshake(std::span<const std::uint8_t> datagram, const Endpoint& source,
-                         const LocalAddress& local) = 0;
+                         const LocalAddress& local, std::size_t backlog) = 0;
 };
 
 class DataPlane {
