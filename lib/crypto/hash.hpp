@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 
 #include "util/secret.hpp"
@@ -32,10 +33,11 @@ class KeyedBlake2s {
 
  private:
   struct Context;
-  Context* context_;
+  std::unique_ptr<Context> context_;
 };
 
-/// The paper's KDF_1, KDF_2 and KDF_3 (HKDF, RFC 5869, over HMAC-BLAKE2s).
+/// The paper's KDF_1, KDF_2 and KDF_3 (HKDF, RFC 5869, over HMAC-BLAKE2s). An output may be the
+/// chaining key itself; the outputs must be distinct.
 void kdf(const Secret<32>& chainingKey, Bytes input, Secret<32>& out1);
 void kdf(const Secret<32>& chainingKey, Bytes input, Secret<32>& out1, Secret<32>& out2);
 void kdf(const Secret<32>& chainingKey, Bytes input, Secret<32>& out1, Secret<32>& out2,

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "crypto/random.hpp"
 #include "util/result.hpp"
 #include "util/secret.hpp"
 
@@ -33,6 +35,7 @@ class PrivateKey {
   explicit PrivateKey(std::span<const std::uint8_t, 32> bytes);
   /// From the system's random generator.
   static PrivateKey generate();
+  static PrivateKey generate(RandomSource& random);
   /// As PublicKey::fromBase64.
   static Result<PrivateKey> fromBase64(std::string_view text);
   [[nodiscard]] std::string toBase64() const;
