@@ -1,5 +1,6 @@
 #include "crypto/key.hpp"
 
+#include <array>
 #include <cstring>
 
 #include "crypto/libraries.hpp"
@@ -10,16 +11,31 @@ namespace {
 constexpr std::size_t kKeySize = 32;
 constexpr std::size_t kBase64Size = 44;
 
-/// libsodium refuses non-canonical trailing bits and, with no characters to ignore, anything
-/// outside the alphabet; its table-free decoder does not leak the key through the cache.
+using Base64Text = std::array<char, kBase64Size + 1>;
+
+void encodeBase64(std::span<const std::uint8_t, kKeySize> bytes, Base64Text& text) {
+  sodium_bin2base64(text.data(), text.size(), bytes.data(), bytes.size(),
+                    sodium_base64_VARIANT_ORIGINAL);
+}
+
+/// Its table-free codec, which does not leak the key through the cache, is why libsodium is used.
+/// But its decoder takes bytes above 127 for digits (seen in 1.0.18), so the only text accepted is
+/// the one that the decoded key encodes to.
 Result<void> decodeBase64(std::string_view text, std::span<std::uint8_t, kKeySize> out) {
   if (text.size() != kBase64Size) {
     return fail("a key is {} characters of base64, not {}", kBase64Size, text.size());
   }
   std::size_t length = 0;
-  if (sodium_base642bin(out.data(), out.size(), text.data(), text.size(), nullptr, &length, nullptr,
-                        sodium_base64_VARIANT_ORIGINAL) != 0 ||
-      length != kKeySize) {
+  bool valid = sodium_base642bin(out.data(), out.size(), text.data(), text.size(), nullptr, &length,
+                                 nullptr, sodium_base64_VARIANT_ORIGINAL) == 0 &&
+               length == kKeySize;
+  if (valid) {
+    Base64Text canonical;
+    encodeBase64(out, canonical);
+    valid = sodium_memcmp(canonical.data(), text.data(), kBase64Size) == 0;
+    sodium_memzero(canonical.data(), canonical.size());
+  }
+  if (!valid) {
     sodium_memzero(out.data(), out.size());
     return fail("a key is {} characters of canonical base64; this text is not", kBase64Size);
   }
@@ -27,11 +43,11 @@ Result<void> decodeBase64(std::string_view text, std::span<std::uint8_t, kKeySiz
 }
 
 std::string encodeBase64(std::span<const std::uint8_t, kKeySize> bytes) {
-  // libsodium writes the terminating zero as well, which a string has room for.
-  std::string text(kBase64Size, '\0');
-  sodium_bin2base64(text.data(), text.size() + 1, bytes.data(), bytes.size(),
-                    sodium_base64_VARIANT_ORIGINAL);
-  return text;
+  Base64Text text;
+  encodeBase64(bytes, text);
+  std::string result(text.data(), kBase64Size);
+  sodium_memzero(text.data(), text.size());
+  return result;
 }
 
 }  // namespace
