@@ -1,0 +1,72 @@
+// The one nftables table of an interface, kept equal to a RulesetSpec.
+//
+// `Firewall` is what the reconciler sees; `KernelFirewall` is nftables and conntrack.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nat/mapping.hpp"
+#include "util/result.hpp"
+
+namespace adit::nat {
+
+/// What apply() found and did.
+struct FirewallChange {
+  enum class Kind : std::uint8_t {
+    None,       ///< the kernel had exactly this already
+    Installed,  ///< there was no table
+    Replaced,   ///< the rules differed: the whole table was replaced, in one transaction
+    Updated,    ///< only elements (mappings) were added or removed
+    Removed,    ///< nothing is wanted: the table was deleted
+  } kind = Kind::None;
+  std::size_t elementsAdded = 0;
+  std::size_t elementsRemoved = 0;
+  /// Connection tracking entries that disagreed with the new mappings and were deleted.
+  std::size_t connectionsCut = 0;
+  /// Not fatal: connection tracking could not be cleaned.
+  std::vector<std::string> warnings;
+};
+
+class Firewall {
+ public:
+  virtual ~Firewall() = default;
+
+  /// Makes the kernel's table equal to `spec`, from whatever is there; does nothing when it is
+  /// equal. Tried with nftables' check first: on an error the old rules stay, and the message
+  /// begins with the place of the mapping that is to blame. Connections that the new mappings
+  /// decide otherwise are cut, so that the very next packet obeys; all others stay.
+  virtual Result<FirewallChange> apply(const RulesetSpec& spec) = 0;
+
+  /// Whether the kernel's table equals `spec`, without changing anything.
+  virtual Result<bool> isApplied(const RulesetSpec& spec) = 0;
+
+  /// Deletes the table of an interface and cuts the connections that it had mapped. Succeeds when
+  /// there is none.
+  virtual Result<FirewallChange> remove(std::string_view interface) = 0;
+};
+
+/// nftables by libnftables and connection tracking by libnetfilter_conntrack, in the network
+/// namespace of the calling thread.
+class KernelFirewall final : public Firewall {
+ public:
+  static Result<std::unique_ptr<KernelFirewall>> open();
+  ~KernelFirewall() override;
+  KernelFirewall(const KernelFirewall&) = delete;
+  KernelFirewall& operator=(const KernelFirewall&) = delete;
+
+  Result<FirewallChange> apply(const RulesetSpec& spec) override;
+  Result<bool> isApplied(const RulesetSpec& spec) override;
+  Result<FirewallChange> remove(std::string_view interface) override;
+
+ private:
+  class State;
+  explicit KernelFirewall(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace adit::nat

@@ -1,0 +1,101 @@
+// What is to be mapped, resolved: addresses instead of names, one protocol each.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "util/address.hpp"
+#include "util/result.hpp"
+
+namespace adit::nat {
+
+enum class Protocol : std::uint8_t { Tcp = IPPROTO_TCP, Udp = IPPROTO_UDP };
+std::string_view protocolName(Protocol protocol);
+
+/// Which source address the target sees.
+enum class SourceMode : std::uint8_t { Preserve, Masquerade };
+
+/// A port range of the public side and where it leads. "tcp and udp" is two mappings.
+struct Mapping {
+  /// Shown in comments of the ruleset, errors and status; unique per protocol.
+  std::string label;
+  /// Where it was written, "FILE:LINE:COLUMN", to put before an error; may be empty.
+  std::string location;
+  Protocol protocol = Protocol::Tcp;
+  /// Only this address of the public side; nothing is all.
+  std::optional<IpAddress> listenAddress;
+  /// 1 to 65535, inclusive.
+  std::uint16_t firstPort = 0;
+  std::uint16_t lastPort = 0;
+  /// At least one. A client of a family without a target is not served.
+  std::optional<IpAddress> targetV4;
+  std::optional<IpAddress> targetV6;
+  /// Port of the target that firstPort leads to; the others follow in order.
+  std::uint16_t targetPort = 0;
+  SourceMode source = SourceMode::Preserve;
+  /// Also for connections from the server itself and from the tunnel's side to the public address.
+  bool hairpin = false;
+  /// Client networks that are let in; empty is all.
+  std::vector<Prefix> allow;
+  /// Wanted even where a local listener (SSH) has the port.
+  bool overrideListener = false;
+
+  /// "tcp/8000-8100" or "203.0.113.9:tcp/443".
+  [[nodiscard]] std::string listenText() const;
+  friend bool operator==(const Mapping&, const Mapping&) = default;
+};
+
+/// The NAS side of `preserve`: connections that came in by the tunnel are marked, and their
+/// replies routed by that mark back into it. Only the bits of `mask` are used, in connection marks
+/// and in packet marks: others (Docker, Tailscale, Kubernetes) use marks too.
+struct ReplyMarks {
+  std::uint32_t mark = 0x00010000;
+  std::uint32_t mask = 0x00010000;
+  friend bool operator==(const ReplyMarks&, const ReplyMarks&) = default;
+};
+
+/// wg-quick's protection when the tunnel takes the default route: packets to the tunnel's addresses
+/// that come in elsewhere are dropped, and the mark of the tunnel's own datagrams is kept on their
+/// connection, so that strict reverse path filtering (src_valid_mark) accepts the answers.
+struct DefaultRouteGuard {
+  std::uint32_t firewallMark = 0;
+  friend bool operator==(const DefaultRouteGuard&, const DefaultRouteGuard&) = default;
+};
+
+/// Everything that the one nftables table of an interface holds.
+struct RulesetSpec {
+  /// The tunnel's interface; the table is "adit_" + interface.
+  std::string interface;
+  /// Public NICs of a server, by name. They need not exist yet.
+  std::vector<std::string> publicInterfaces;
+  /// The tunnel's own UDP port, never mapped; 0 for none.
+  std::uint16_t ownPort = 0;
+  /// The tunnel's addresses on this host: never the public side of a hairpin.
+  std::vector<IpAddress> tunnelAddresses;
+  /// MTU of the tunnel; bounds the TCP segment size of what comes out of it. 0 leaves that to the
+  /// routes.
+  std::uint32_t tunnelMtu = 0;
+  std::vector<Mapping> mappings;
+  std::optional<ReplyMarks> reply;
+  std::optional<DefaultRouteGuard> guard;
+  /// This host forwards between the tunnel and hosts or containers behind it (a NAS whose LAN is
+  /// reachable by the tunnel); decides about neededSysctls() only. Mappings imply it.
+  bool forwards = false;
+
+  /// True when no table is needed at all.
+  [[nodiscard]] bool empty() const {
+    return mappings.empty() && !reply.has_value() && !guard.has_value();
+  }
+  [[nodiscard]] std::string tableName() const { return "adit_" + interface; }
+  friend bool operator==(const RulesetSpec&, const RulesetSpec&) = default;
+};
+
+/// Errors that nftables would report late or not at all: port 0, reversed ranges, target ranges
+/// past 65535, no target, a target of the wrong family, overlaps (naming both). Empty when good.
+std::vector<Error> validate(const RulesetSpec& spec);
+
+}  // namespace adit::nat
