@@ -1,0 +1,232 @@
+#include "control/desired.hpp"
+
+#include <algorithm>
+#include <set>
+#include <variant>
+
+namespace adit::control {
+namespace {
+
+using netlink::Route;
+using netlink::Rule;
+
+/// IPv6 header, UDP header, WireGuard's header and tag (wg-quick(8) takes the same).
+constexpr std::uint32_t kOverhead = 40 + 8 + 32;
+constexpr std::uint32_t kDefaultPathMtu = 1500;
+/// The least that IPv6 (RFC 8200 section 5) and IPv4 (RFC 1122 section 3.3.3) hosts expect.
+constexpr std::uint32_t kMinimumMtuV6 = 1280;
+constexpr std::uint32_t kMinimumMtuV4 = 576;
+
+std::vector<Prefix> allowedPrefixes(const config::Config& config) {
+  std::set<Prefix> unique;
+  for (const config::PeerConfig& peer : config.peers) {
+    unique.insert(peer.allowedIps.begin(), peer.allowedIps.end());
+  }
+  return {unique.begin(), unique.end()};
+}
+
+bool hasDefaultRoute(const std::vector<Prefix>& prefixes, int family) {
+  return std::ranges::any_of(prefixes, [&](const Prefix& prefix) {
+    return prefix.isDefault() && prefix.address().family() == family;
+  });
+}
+
+/// wg-quick leaves out a route that the interface's own addresses already make.
+bool coveredByAddress(const config::InterfaceConfig& interface, const Prefix& prefix) {
+  return std::ranges::any_of(interface.addresses, [&](const InterfaceAddress& address) {
+    return address.length < address.address.bits() && address.prefix() == prefix;
+  });
+}
+
+Route routeTo(const Prefix& prefix, std::uint32_t table, std::uint32_t interface) {
+  Route route;
+  route.destination = prefix;
+  route.interface = interface;
+  route.table = table;
+  return route;
+}
+
+/// wg-quick's two rules: all that is not the tunnel's own goes to its table, but for routes of the
+/// main table that are more specific than the default.
+void addDefaultRouteRules(std::vector<Rule>& rules, int family, std::uint32_t mark,
+                          std::uint32_t table) {
+  Rule own;
+  own.family = family;
+  own.mark = mark;
+  own.invert = true;
+  own.table = table;
+  rules.push_back(own);
+  Rule specific;
+  specific.family = family;
+  specific.suppressPrefixLength = 0;
+  rules.push_back(specific);
+}
+
+void addReplyRule(std::vector<Rule>& rules, int family, const nat::ReplyMarks& marks,
+                  std::uint32_t table) {
+  Rule rule;
+  rule.family = family;
+  rule.mark = marks.mark;
+  rule.markMask = marks.mask;
+  rule.table = table;
+  rules.push_back(rule);
+}
+
+class Derivation {
+ public:
+  Derivation(const config::Config& config, const NetworkFacts& facts)
+      : config_(config), facts_(facts), prefixes_(allowedPrefixes(config)) {}
+
+  DesiredNetwork run() {
+    result_.mtu = mtu();
+    result_.addresses = config_.interface.addresses;
+    result_.firewallMark = config_.interface.firewallMark.value_or(0);
+    ruleset();
+    std::visit([this](const auto& table) { routes(table); }, config_.interface.table);
+    result_.sysctls = nat::neededSysctls(result_.ruleset);
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t mtu() const {
+    if (config_.interface.mtu) {
+      return *config_.interface.mtu;
+    }
+    const std::uint32_t path = facts_.pathMtu != 0 ? facts_.pathMtu : kDefaultPathMtu;
+    const bool usesV6 = std::ranges::any_of(
+        config_.interface.addresses,
+        [](const InterfaceAddress& address) { return address.address.isV6(); });
+    return std::max(std::min(path, 65535U) - std::min(kOverhead, path),
+                    usesV6 ? kMinimumMtuV6 : kMinimumMtuV4);
+  }
+
+  void ruleset() {
+    nat::RulesetSpec& spec = result_.ruleset;
+    spec.interface = facts_.interface;
+    spec.ownPort = facts_.listenPort;
+    for (const InterfaceAddress& address : config_.interface.addresses) {
+      spec.tunnelAddresses.push_back(address.address);
+    }
+    spec.tunnelMtu = result_.mtu;
+    spec.mappings = resolvedMappings(config_.maps);
+    if (!spec.mappings.empty()) {
+      const std::string& name = config_.interface.publicInterface.empty()
+                                    ? facts_.defaultInterface
+                                    : config_.interface.publicInterface;
+      if (!name.empty()) {
+        spec.publicInterfaces.push_back(name);
+      }
+    }
+  }
+
+  void route(const Prefix& prefix, std::uint32_t table) {
+    result_.routes.push_back(routeTo(prefix, table, facts_.interfaceIndex));
+  }
+
+  void routes(config::TableOff) {}
+
+  void routes(std::uint32_t table) {
+    for (const Prefix& prefix : prefixes_) {
+      route(prefix, table);
+    }
+  }
+
+  void routes(config::TableAuto) {
+    for (const Prefix& prefix : prefixes_) {
+      if (prefix.isDefault()) {
+        defaultRoute(prefix);
+      } else if (!coveredByAddress(config_.interface, prefix)) {
+        route(prefix, netlink::kMainTable);
+      }
+    }
+  }
+
+  void defaultRoute(const Prefix& prefix) {
+    // As wg-quick: the mark that is set names the table too, and one is chosen where none is set.
+    if (result_.firewallMark == 0) {
+      result_.firewallMark = facts_.ownTable;
+    }
+    route(prefix, result_.firewallMark);
+    addDefaultRouteRules(result_.rules, prefix.address().family(), result_.firewallMark,
+                         result_.firewallMark);
+    result_.ruleset.guard = nat::DefaultRouteGuard{result_.firewallMark};
+  }
+
+  void routes(config::TableReply) {
+    result_.ruleset.reply = nat::ReplyMarks{};
+    result_.ruleset.forwards = true;
+    for (const Prefix& prefix : prefixes_) {
+      route(prefix, facts_.ownTable);
+      if (!prefix.isDefault() && !coveredByAddress(config_.interface, prefix)) {
+        route(prefix, netlink::kMainTable);
+      }
+    }
+    for (const int family : {AF_INET, AF_INET6}) {
+      if (hasDefaultRoute(prefixes_, family)) {
+        addReplyRule(result_.rules, family, *result_.ruleset.reply, facts_.ownTable);
+      }
+    }
+  }
+
+  const config::Config& config_;
+  const NetworkFacts& facts_;
+  std::vector<Prefix> prefixes_;
+  DesiredNetwork result_;
+};
+
+nat::Mapping resolvedMapping(const config::MapConfig& map, nat::Protocol protocol) {
+  nat::Mapping mapping;
+  mapping.protocol = protocol;
+  mapping.listenAddress = map.listenAddress;
+  mapping.firstPort = map.firstPort;
+  mapping.lastPort = map.lastPort;
+  mapping.targetPort = map.targetPort;
+  for (const IpAddress& target : map.targets) {
+    std::optional<IpAddress>& slot = target.isV4() ? mapping.targetV4 : mapping.targetV6;
+    if (!slot) {
+      slot = target;
+    }
+  }
+  mapping.source = map.source == config::Source::Preserve ? nat::SourceMode::Preserve
+                                                          : nat::SourceMode::Masquerade;
+  mapping.hairpin = map.hairpin;
+  mapping.allow = map.allow;
+  mapping.overrideListener = map.overrideListener;
+  mapping.label = mapping.listenText();
+  if (map.location.file != nullptr) {
+    mapping.location = fmt::format("{}:{}:{}", *map.location.file, map.location.line,
+                                   map.location.column);
+  }
+  return mapping;
+}
+
+}  // namespace
+
+bool needsOwnTable(const config::Config& config) {
+  const std::vector<Prefix> prefixes = allowedPrefixes(config);
+  const bool defaultRoute =
+      hasDefaultRoute(prefixes, AF_INET) || hasDefaultRoute(prefixes, AF_INET6);
+  return std::holds_alternative<config::TableReply>(config.interface.table) ||
+         (std::holds_alternative<config::TableAuto>(config.interface.table) && defaultRoute &&
+          !config.interface.firewallMark);
+}
+
+DesiredNetwork desiredNetwork(const config::Config& config, const NetworkFacts& facts) {
+  return Derivation(config, facts).run();
+}
+
+std::vector<nat::Mapping> resolvedMappings(const std::vector<config::MapConfig>& maps) {
+  using Protocol = config::MapConfig::Protocol;
+  std::vector<nat::Mapping> mappings;
+  for (const config::MapConfig& map : maps) {
+    if (map.protocol != Protocol::Udp) {
+      mappings.push_back(resolvedMapping(map, nat::Protocol::Tcp));
+    }
+    if (map.protocol != Protocol::Tcp) {
+      mappings.push_back(resolvedMapping(map, nat::Protocol::Udp));
+    }
+  }
+  return mappings;
+}
+
+}  // namespace adit::control

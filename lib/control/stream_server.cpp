@@ -1,0 +1,185 @@
+#include "control/stream_server.hpp"
+
+#include <sodium.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace adit::control {
+namespace {
+
+Result<sockaddr_un> unixAddress(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return fail("the socket path {} is longer than {} bytes", path, sizeof(address.sun_path) - 1);
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+bool someoneListensAt(const sockaddr_un& address) {
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+bool mayConnect(int descriptor) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  return ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+         (peer.uid == 0 || peer.uid == ::getuid());
+}
+
+}  // namespace
+
+Result<UniqueFd> listenAt(const std::string& path) {
+  const auto address = unixAddress(path);
+  if (!address) {
+    return tl::unexpected(address.error());
+  }
+  if (someoneListensAt(*address)) {
+    return fail("{} is in use by another daemon", path);
+  }
+  ::unlink(path.c_str());
+  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // The mode must hold from the first moment on, hence the mask and not a chmod afterwards.
+  const mode_t oldMask = ::umask(0177);
+  const int bound =
+      ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address));
+  const int code = errno;
+  ::umask(oldMask);
+  if (bound != 0) {
+    return failErrno(code, "cannot make the socket {}", path);
+  }
+  if (::listen(listener.get(), SOMAXCONN) != 0) {
+    return failErrno(errno, "cannot listen at {}", path);
+  }
+  return listener;
+}
+
+struct StreamServer::Connection {
+  UniqueFd descriptor;
+  std::string input;
+  std::string output;
+  bool over = false;
+  EventSource source;
+};
+
+StreamServer::StreamServer(EventLoop& loop, UniqueFd listener, Options options, Handler handler)
+    : loop_(loop),
+      listener_(std::move(listener)),
+      options_(std::move(options)),
+      handler_(std::move(handler)),
+      accepting_(loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); })) {}
+
+StreamServer::~StreamServer() = default;
+
+void StreamServer::accept() {
+  UniqueFd descriptor(
+      ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!descriptor) {
+    return;
+  }
+  if (!mayConnect(descriptor.get()) || connections_.size() >= options_.maximumConnections) {
+    spdlog::warn("refused a connection to the control socket");
+    return;
+  }
+  Connection& connection = connections_.emplace_back();
+  connection.descriptor = std::move(descriptor);
+  connection.source =
+      loop_.watch(connection.descriptor.get(), EPOLLIN,
+                  [this, &connection](std::uint32_t events) { serve(connection, events); });
+}
+
+void StreamServer::serve(Connection& connection, std::uint32_t events) {
+  bool alive = (events & (EPOLLERR)) == 0;
+  if (alive && (events & (EPOLLIN | EPOLLHUP)) != 0) {
+    alive = read(connection);
+  }
+  if (alive) {
+    alive = write(connection);
+  }
+  if (!alive) {
+    close(connection);
+  }
+  checkFlushed();
+}
+
+bool StreamServer::read(Connection& connection) {
+  std::array<char, 65536> buffer;  // NOLINT: filled by read(2)
+  const ssize_t count = ::read(connection.descriptor.get(), buffer.data(), buffer.size());
+  if (count < 0) {
+    return errno == EAGAIN || errno == EINTR;
+  }
+  connection.over = count == 0;
+  connection.input.append(buffer.data(), static_cast<std::size_t>(count));
+  answerRequests(connection);
+  sodium_memzero(buffer.data(), static_cast<std::size_t>(count));
+  // What is left is the start of the next request.
+  return connection.input.size() <= options_.maximumRequest;
+}
+
+void StreamServer::answerRequests(Connection& connection) {
+  std::size_t start = 0;
+  for (;;) {
+    const auto end = connection.input.find(options_.delimiter, start);
+    if (end == std::string::npos) {
+      break;
+    }
+    connection.output += handler_(std::string_view(connection.input).substr(start, end - start));
+    start = end + options_.delimiter.size();
+  }
+  // Requests can hold keys.
+  sodium_memzero(connection.input.data(), start);
+  connection.input.erase(0, start);
+}
+
+bool StreamServer::write(Connection& connection) {
+  while (!connection.output.empty()) {
+    const ssize_t count = ::send(connection.descriptor.get(), connection.output.data(),
+                                 connection.output.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0) {
+      if (errno != EAGAIN && errno != EINTR) {
+        return false;
+      }
+      break;
+    }
+    sodium_memzero(connection.output.data(), static_cast<std::size_t>(count));
+    connection.output.erase(0, static_cast<std::size_t>(count));
+  }
+  if (connection.output.empty() && connection.over) {
+    return false;
+  }
+  const std::uint32_t reading = connection.over ? 0U : EPOLLIN;
+  connection.source.setEvents(connection.output.empty() ? reading : reading | EPOLLOUT);
+  return true;
+}
+
+void StreamServer::close(Connection& connection) {
+  connections_.remove_if([&](const Connection& other) { return &other == &connection; });
+}
+
+void StreamServer::whenFlushed(std::function<void()> callback) {
+  flushed_ = std::move(callback);
+}
+
+void StreamServer::checkFlushed() {
+  if (!flushed_) {
+    return;
+  }
+  for (const Connection& connection : connections_) {
+    if (!connection.output.empty()) {
+      return;
+    }
+  }
+  std::exchange(flushed_, nullptr)();
+}
+
+}  // namespace adit::control

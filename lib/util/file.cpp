@@ -1,0 +1,88 @@
+#include "util/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "util/unique_fd.hpp"
+
+namespace adit {
+namespace {
+
+Result<void> writeAll(int descriptor, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(descriptor, content.data(), content.size());
+    if (count < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return failErrno(errno, "write");
+    }
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Result<void> syncFolder(const std::filesystem::path& folder) {
+  const UniqueFd descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor || ::fsync(descriptor.get()) != 0) {
+    return failErrno(errno, "cannot sync {}", folder.string());
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> readFile(const std::filesystem::path& path) {
+  const UniqueFd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor) {
+    return failErrno(errno, "cannot read {}", path.string());
+  }
+  std::string content;
+  std::array<char, 16384> buffer;  // NOLINT: filled by read(2)
+  for (;;) {
+    const ssize_t count = ::read(descriptor.get(), buffer.data(), buffer.size());
+    if (count == 0) {
+      return content;
+    }
+    if (count < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return failErrno(errno, "cannot read {}", path.string());
+    }
+    content.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+}
+
+Result<void> replaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode,
+                         Durability durability) {
+  std::string temporary = path.string() + ".XXXXXX";
+  UniqueFd descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!descriptor) {
+    return failErrno(errno, "cannot write beside {}", path.string());
+  }
+  Result<void> result = writeAll(descriptor.get(), content);
+  if (result && ::fchmod(descriptor.get(), mode) != 0) {
+    result = failErrno(errno, "chmod");
+  }
+  if (result && durability == Durability::PowerCut && ::fsync(descriptor.get()) != 0) {
+    result = failErrno(errno, "fsync");
+  }
+  if (result && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    result = failErrno(errno, "rename");
+  }
+  if (!result) {
+    ::unlink(temporary.c_str());
+    return wrapError(result.error(), fmt::format("cannot write {}", path.string()));
+  }
+  if (durability == Durability::PowerCut) {
+    return syncFolder(path.parent_path().empty() ? "." : path.parent_path());
+  }
+  return {};
+}
+
+}  // namespace adit

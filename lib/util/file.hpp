@@ -1,0 +1,28 @@
+// Whole files: read, and replaced so that a power cut leaves the old or the new one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "util/result.hpp"
+
+namespace adit {
+
+/// The whole file. ENOENT and the like in the error's code.
+Result<std::string> readFile(const std::filesystem::path& path);
+
+enum class Durability : std::uint8_t {
+  /// Survives the death of the process.
+  Process,
+  /// Survives a power cut: file and folder are synced before this returns.
+  PowerCut,
+};
+
+/// Writes a temporary file beside `path` and renames it over `path`.
+Result<void> replaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode,
+                         Durability durability);
+
+}  // namespace adit
