@@ -18,6 +18,9 @@
 namespace adit::crypto {
 
 enum class AeadBackend : std::uint8_t { IpsecMb, OpenSsl, Sodium };
+inline constexpr std::array kAeadBackends{AeadBackend::IpsecMb, AeadBackend::OpenSsl,
+                                          AeadBackend::Sodium};
+/// "ipsec-mb", "openssl", "sodium".
 std::string_view aeadBackendName(AeadBackend backend);
 
 /// One datagram. `in` and `out` may be the same address, or must not overlap.
@@ -27,7 +30,8 @@ struct AeadJob {
   /// Bytes of plaintext. seal() writes `length` + 16 bytes, open() reads `length` + 16 bytes.
   std::uint32_t length;
   std::uint64_t counter;
-  /// Set by open(): the tag was right. On false `out` holds no plaintext.
+  /// Set by open(): the tag was right. On false `out` holds no plaintext but zeros, also where it
+  /// is `in`.
   bool ok = false;
 };
 
@@ -48,7 +52,8 @@ class AeadKey {
 };
 
 /// Scratch state of one thread (an ipsec-mb manager, cipher contexts). Works with keys of any
-/// suite and backend. Not thread-safe.
+/// suite and backend. Not thread-safe. seal() and open() do not allocate; large batches cost less
+/// per datagram. What they throw is a programming error.
 class AeadWorker {
  public:
   AeadWorker();
@@ -74,8 +79,9 @@ struct AeadChoice {
 /// Must be called once before anything else here: initialises the libraries, runs a known-answer
 /// test of every backend and suite that this CPU can run, discards what fails it, and measures
 /// the rest for a few milliseconds. Thread-safe and idempotent. Fails only when no backend passes
-/// for some suite. The environment variable ADIT_AEAD_BACKEND (ipsec-mb, openssl, sodium) narrows
-/// the choice, for tests and for machines where a backend misbehaves.
+/// for some suite, or ADIT_AEAD_BACKEND names none. That environment variable (ipsec-mb, openssl,
+/// sodium) fixes the backend of every suite that it can run, for tests and for machines where
+/// another one misbehaves.
 Result<void> initializeAead();
 
 /// By suite number. Requires initializeAead().

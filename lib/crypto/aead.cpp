@@ -1,0 +1,148 @@
+#include "crypto/aead.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "crypto/aead_backend.hpp"
+#include "crypto/libraries.hpp"
+
+namespace adit::crypto {
+namespace {
+
+using AeadTable = std::array<AeadChoice, ADIT_SUITE_COUNT>;
+
+constexpr const char* kBackendVariable = "ADIT_AEAD_BACKEND";
+
+std::size_t indexOf(AeadBackend backend) {
+  return static_cast<std::size_t>(backend);
+}
+
+/// What the environment asks for, if it does.
+Result<std::optional<AeadBackend>> preferredBackend() {
+  const char* const name = std::getenv(kBackendVariable);
+  if (name == nullptr || *name == '\0') {
+    return std::nullopt;
+  }
+  for (const AeadBackend backend : kAeadBackends) {
+    if (aeadBackendName(backend) == name) {
+      return backend;
+    }
+  }
+  return fail("{}={}: no such backend; use ipsec-mb, openssl or sodium", kBackendVariable, name);
+}
+
+/// The fastest that passes its known-answer test, or the preferred one if that passes.
+std::optional<AeadChoice> chooseBackend(const AeadEngines& engines, Suite suite,
+                                        std::optional<AeadBackend> preferred) {
+  std::optional<AeadChoice> best;
+  for (const AeadBackend backend : kAeadBackends) {
+    AeadEngine* const engine = engines.at(indexOf(backend)).get();
+    const auto key = makeSelfTestKey(suite, backend);
+    if (engine == nullptr || key == nullptr || !passesKnownAnswers(*engine, *key)) {
+      continue;
+    }
+    const AeadChoice choice{backend, measureAead(*engine, *key)};
+    if (backend == preferred) {
+      return choice;
+    }
+    if (!best || choice.megabytesPerSecond > best->megabytesPerSecond) {
+      best = choice;
+    }
+  }
+  return best;
+}
+
+Result<AeadTable> chooseBackends() {
+  const auto preferred = preferredBackend();
+  if (!preferred) {
+    return tl::unexpected(preferred.error());
+  }
+  const AeadEngines engines = makeAeadEngines();
+  AeadTable table{};
+  for (const Suite suite : kSuites) {
+    const std::optional<AeadChoice> choice = chooseBackend(engines, suite, *preferred);
+    if (!choice) {
+      return fail("no library passes the known-answer test of {} on this machine",
+                  suiteName(suite));
+    }
+    table.at(static_cast<std::size_t>(suite)) = *choice;
+  }
+  return table;
+}
+
+/// Chosen on the first call, for the life of the process.
+const Result<AeadTable>& chosenBackends() {
+  static const Result<AeadTable> table = chooseBackends();
+  return table;
+}
+
+}  // namespace
+
+std::string_view aeadBackendName(AeadBackend backend) {
+  constexpr std::array<std::string_view, kAeadBackends.size()> kNames{"ipsec-mb", "openssl",
+                                                                      "sodium"};
+  return kNames.at(indexOf(backend));
+}
+
+const AeadBackendOperations& aeadOperations(AeadBackend backend) {
+  static constexpr std::array<const AeadBackendOperations*, kAeadBackends.size()> kOperations{
+      &kIpsecMbOperations, &kOpenSslOperations, &kSodiumOperations};
+  return *kOperations.at(indexOf(backend));
+}
+
+AeadEngines makeAeadEngines() {
+  AeadEngines engines;
+  for (const AeadBackend backend : kAeadBackends) {
+    engines.at(indexOf(backend)) = aeadOperations(backend).makeEngine();
+  }
+  return engines;
+}
+
+struct AeadWorker::State {
+  AeadEngines engines = makeAeadEngines();
+
+  AeadEngine& engineOf(const AeadKey& key) {
+    AeadEngine* const engine = engines.at(indexOf(key.backend())).get();
+    requireAead(engine != nullptr, "key of a backend that this thread could not start");
+    return *engine;
+  }
+};
+
+AeadWorker::AeadWorker() : state_(std::make_unique<State>()) {}
+
+AeadWorker::~AeadWorker() = default;
+
+void AeadWorker::seal(const AeadKey& key, std::span<AeadJob> jobs) {
+  state_->engineOf(key).seal(key, jobs);
+}
+
+std::size_t AeadWorker::open(const AeadKey& key, std::span<AeadJob> jobs) {
+  state_->engineOf(key).open(key, jobs);
+  return static_cast<std::size_t>(
+      std::count_if(jobs.begin(), jobs.end(), [](const AeadJob& job) { return job.ok; }));
+}
+
+Result<void> initializeAead() {
+  const Result<AeadTable>& table = chosenBackends();
+  if (!table) {
+    return tl::unexpected(table.error());
+  }
+  return {};
+}
+
+const AeadTable& aeadChoices() {
+  const Result<AeadTable>& table = chosenBackends();
+  requireAead(table.has_value(), "aeadChoices() without a successful initializeAead()");
+  return *table;
+}
+
+std::unique_ptr<AeadKey> makeAeadKey(Suite suite, const Secret<32>& key) {
+  return makeAeadKey(suite, key, aeadChoices().at(static_cast<std::size_t>(suite)).backend);
+}
+
+std::unique_ptr<AeadKey> makeAeadKey(Suite suite, const Secret<32>& key, AeadBackend backend) {
+  return aeadOperations(backend).makeKey(suite, key, NonceSalt{});
+}
+
+}  // namespace adit::crypto
