@@ -191,37 +191,47 @@ class Sessions {
 
  private:
   struct Peer;
+  struct Session;
   struct Incoming;
 
   // sessions.cpp: peers and timers
   Peer* find(PeerId id);
+  void changePolicy(Peer& peer, const PeerPolicy& policy);
   void derive(Peer& peer);
   void forget(Peer& peer);
+  void releaseSessions(Peer& peer);
   void schedule(Peer& peer);
   void runPeerTimers(Peer& peer);
-  void retransmit(Peer& peer);
   void beginHandshake(Peer& peer, bool upgrade);
   void endHandshake(Peer& peer);
-  void abandonHandshake(Peer& peer);
-  void sendInitiation(Peer& peer);
+  void clearInitiation(Peer& peer);
+  void retransmit(Peer& peer);
   void noteUnanswered(Peer& peer);
-  std::uint32_t reserveIndex(Peer& peer);
+  void sendInitiation(Peer& peer);
+  std::chrono::nanoseconds jitter();
+  std::uint32_t reserveIndex(const Peer& peer);
   void releaseIndex(std::optional<std::uint32_t>& index);
+  void prefer(Peer& peer, crypto::Suite suite);
 
   // sessions_receive.cpp: handshake datagrams
-  void receiveInitiation(const Incoming& in);
-  void receiveResponse(const Incoming& in);
-  void receiveCookie(const Incoming& in);
   bool admit(const Incoming& in, std::uint32_t senderIndex);
+  void receiveInitiation(const Incoming& in);
   bool acceptTimestamp(Peer& peer, const Tai64n& timestamp);
   void respond(Peer& peer, const ReceivedInitiation& received, const Incoming& in);
+  void receiveResponse(const Incoming& in);
+  void receiveCookie(const Incoming& in);
   void drop(HandshakeDrop reason, Peer* peer = nullptr);
 
   // sessions_established.cpp: what follows when a session is up
-  void established(Peer& peer, Role role, crypto::Suite suite);
+  bool install(Peer& peer, KeySlot slot, crypto::Suite suite, std::optional<std::uint32_t> index,
+               std::uint32_t remoteIndex, TransportKeys keys);
+  void replace(std::optional<Session>& slot, std::optional<Session> session);
+  void established(Peer& peer);
+  void announce(Peer& peer);
+  void sendControlIfUnanswered(Peer& peer);
   void sendControl(Peer& peer, bool wantsAnswer);
+  [[nodiscard]] std::optional<crypto::Suite> chosenSuite(const Peer& peer) const;
   void settleSuite(Peer& peer);
-  [[nodiscard]] SuiteOffer ourOffer(const Peer& peer) const;
 
   const Clock& clock_;
   crypto::RandomSource& random_;
