@@ -10,26 +10,19 @@
 namespace adit::crypto {
 namespace {
 
-using AeadTable = std::array<AeadChoice, ADIT_SUITE_COUNT>;
-
 constexpr const char* kBackendVariable = "ADIT_AEAD_BACKEND";
 
 std::size_t indexOf(AeadBackend backend) {
   return static_cast<std::size_t>(backend);
 }
 
-/// What the environment asks for, if it does.
-Result<std::optional<AeadBackend>> preferredBackend() {
-  const char* const name = std::getenv(kBackendVariable);
-  if (name == nullptr || *name == '\0') {
-    return std::nullopt;
-  }
+std::optional<AeadBackend> backendFromName(std::string_view name) {
   for (const AeadBackend backend : kAeadBackends) {
     if (aeadBackendName(backend) == name) {
       return backend;
     }
   }
-  return fail("{}={}: no such backend; use ipsec-mb, openssl or sodium", kBackendVariable, name);
+  return std::nullopt;
 }
 
 /// The fastest that passes its known-answer test, or the preferred one if that passes.
@@ -53,27 +46,12 @@ std::optional<AeadChoice> chooseBackend(const AeadEngines& engines, Suite suite,
   return best;
 }
 
-Result<AeadTable> chooseBackends() {
-  const auto preferred = preferredBackend();
-  if (!preferred) {
-    return tl::unexpected(preferred.error());
-  }
-  const AeadEngines engines = makeAeadEngines();
-  AeadTable table{};
-  for (const Suite suite : kSuites) {
-    const std::optional<AeadChoice> choice = chooseBackend(engines, suite, *preferred);
-    if (!choice) {
-      return fail("no library passes the known-answer test of {} on this machine",
-                  suiteName(suite));
-    }
-    table.at(static_cast<std::size_t>(suite)) = *choice;
-  }
-  return table;
-}
-
 /// Chosen on the first call, for the life of the process.
 const Result<AeadTable>& chosenBackends() {
-  static const Result<AeadTable> table = chooseBackends();
+  static const Result<AeadTable> table = [] {
+    const char* const preferred = std::getenv(kBackendVariable);
+    return chooseAeadBackends(preferred == nullptr ? "" : preferred);
+  }();
   return table;
 }
 
@@ -97,6 +75,25 @@ AeadEngines makeAeadEngines() {
     engines.at(indexOf(backend)) = aeadOperations(backend).makeEngine();
   }
   return engines;
+}
+
+Result<AeadTable> chooseAeadBackends(std::string_view preferredName) {
+  const std::optional<AeadBackend> preferred = backendFromName(preferredName);
+  if (!preferred && !preferredName.empty()) {
+    return fail("{}={}: no such backend; use ipsec-mb, openssl or sodium", kBackendVariable,
+                preferredName);
+  }
+  const AeadEngines engines = makeAeadEngines();
+  AeadTable table{};
+  for (const Suite suite : kSuites) {
+    const std::optional<AeadChoice> choice = chooseBackend(engines, suite, preferred);
+    if (!choice) {
+      return fail("no library passes the known-answer test of {} on this machine",
+                  suiteName(suite));
+    }
+    table.at(static_cast<std::size_t>(suite)) = *choice;
+  }
+  return table;
 }
 
 struct AeadWorker::State {

@@ -74,6 +74,11 @@ bool passesKnownAnswers(AeadEngine& engine, const AeadKey& selfTestKey);
 /// in batches of full-sized packets. Takes less than a millisecond.
 std::uint32_t measureAead(AeadEngine& engine, const AeadKey& selfTestKey);
 
+using AeadTable = std::array<AeadChoice, ADIT_SUITE_COUNT>;
+/// What initializeAead() does, each time anew. `preferredName` is the environment variable's
+/// value, or empty.
+Result<AeadTable> chooseAeadBackends(std::string_view preferredName);
+
 /// Holds unless an argument is a programming error or memory is exhausted: a packet that could
 /// not be sealed must never be sent as if it had been.
 inline void requireAead(bool succeeded, const char* what) {
