@@ -130,6 +130,10 @@ class DataPlane {
  public:
   virtual ~DataPlane() = default;
 
+  /// Takes the interface away for good. Without this it outlives the object, so that connections
+  /// survive a restart of the daemon, which finds it again.
+  virtual void destroyInterface() = 0;
+
   /// "kernel" or "userspace".
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Megabytes per second on one core, by suite number, as this data plane measured them.

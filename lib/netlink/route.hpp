@@ -18,6 +18,8 @@
 
 namespace adit::netlink {
 
+class Transport;
+
 /// The routing protocol number (rtm_protocol, FRA_PROTOCOL) that marks routes and rules as ours,
 /// so that they are recognised after a restart and nobody else's are ever removed. `ip route`
 /// shows it as "proto 97"; 'a' for adit. Not assigned in rtnetlink.h nor in iproute2's
@@ -58,10 +60,10 @@ struct Route {
 
 /// Which routes to list; an unset member matches all.
 struct RouteFilter {
-  std::optional<int> family;
-  std::optional<std::uint32_t> table;
-  std::optional<std::uint8_t> protocol;
-  std::optional<std::uint32_t> interface;
+  std::optional<int> family = std::nullopt;
+  std::optional<std::uint32_t> table = std::nullopt;
+  std::optional<std::uint8_t> protocol = std::nullopt;
+  std::optional<std::uint32_t> interface = std::nullopt;
 };
 
 /// A policy rule (ip-rule(8)).
@@ -80,6 +82,8 @@ struct Rule {
   /// `iif`, empty for any.
   std::string inputInterface;
   std::uint8_t protocol = kRouteProtocol;
+  /// Read from the kernel, with a selector or an action that this struct does not hold.
+  bool foreign = false;
   [[nodiscard]] std::string toString() const;
   /// Equal in all but the priority, which the kernel may have chosen, and the protocol.
   [[nodiscard]] bool sameAs(const Rule& other) const;
@@ -170,7 +174,6 @@ class RouteSocket final : public Routing {
   Result<void> removeRule(const Rule& rule) override;
 
  private:
-  class Transport;
   explicit RouteSocket(std::unique_ptr<Transport> transport);
   /// "adit0", or "interface 7" when it has gone.
   std::string nameOf(std::uint32_t interface);

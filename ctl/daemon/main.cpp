@@ -1,0 +1,229 @@
+// aditd: serves one tunnel interface.
+#include <fcntl.h>
+#include <sodium.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "config/parser.hpp"
+#include "control/daemon.hpp"
+#include "control/paths.hpp"
+#include "control/privileged_confine.hpp"
+#include "control/privileged_direct.hpp"
+#include "control/privileged_directories.hpp"
+#include "control/privileged_process.hpp"
+#include "control/stream_server.hpp"
+#include "nat/prerequisites.hpp"
+#include "start_report.hpp"
+
+namespace {
+
+using adit::Result;
+using adit::UniqueFd;
+using adit::control::DaemonSockets;
+using adit::control::NamedConfig;
+namespace control = adit::control;
+
+struct Arguments {
+  std::string target;
+  bool foreground = false;
+  bool background = false;
+  bool cleanup = false;
+  std::string logLevel = "info";
+};
+
+int complain(const std::string& message) {
+  fmt::print(stderr, "aditd: {}\n", message);
+  return 1;
+}
+
+/// The file is read again by the daemon proper; here its errors come before anything is made, and
+/// a taken port is found while there are the rights to say who has it.
+Result<void> checkBefore(const NamedConfig& named) {
+  if (auto rights = control::checkRights(); !rights) {
+    return rights;
+  }
+  const adit::config::Outcome outcome = adit::config::load(named.file);
+  if (!outcome.ok()) {
+    std::string text;
+    for (const auto& diagnostic : outcome.diagnostics) {
+      text += (text.empty() ? "" : "\n") + diagnostic.toString();
+    }
+    return adit::fail("{}", text);
+  }
+  const auto port = outcome.config->interface.listenPort.value_or(0);
+  const auto listeners = adit::nat::localListeners();
+  if (port == 0 || !listeners) {
+    return {};
+  }
+  for (const adit::nat::Listener& listener : *listeners) {
+    if (listener.protocol == adit::nat::Protocol::Udp && listener.port == port) {
+      return adit::fail(
+          "{}: UDP port {} is taken by {}; choose another ListenPort or stop the other program",
+          named.file.string(), port, listener.toString());
+    }
+  }
+  return {};
+}
+
+Result<DaemonSockets> makeSockets(const std::string& name) {
+  std::error_code error;
+  std::filesystem::create_directories(control::runtimeDirectory(), error);
+  if (error) {
+    return adit::fail("cannot make {}: {}", control::runtimeDirectory().string(), error.message());
+  }
+  DaemonSockets sockets;
+  auto listener = control::listenAt(control::controlSocket(name));
+  if (!listener) {
+    return adit::wrapError(listener.error(), fmt::format("{} is up already", name));
+  }
+  sockets.control = std::move(*listener);
+  std::filesystem::create_directories(control::wireguardDirectory(), error);
+  if (auto wireguard = control::listenAt(control::wireguardSocket(name))) {
+    sockets.wireguard = std::move(*wireguard);
+  } else {
+    spdlog::warn("wg(8) cannot be used with {}: {}", name, wireguard.error().message);
+  }
+  return sockets;
+}
+
+void removeFiles(const std::string& name) {
+  std::error_code ignored;
+  std::filesystem::remove(control::controlSocket(name), ignored);
+  std::filesystem::remove(control::wireguardSocket(name), ignored);
+  std::filesystem::remove(control::pidFile(name), ignored);
+  // Not empty, and so kept, when the worker was killed and left something to take over.
+  std::filesystem::remove(control::volatileDirectory(name), ignored);
+}
+
+int serve(const NamedConfig& named, DaemonSockets& sockets, control::StartObserver& observer) {
+  std::ofstream(control::pidFile(named.interface)) << ::getpid() << '\n';
+  control::SeparationOptions options;
+  options.interface = named.interface;
+  options.configFile = named.file;
+  options.cleanup = [&] { removeFiles(named.interface); };
+  return control::runSeparated(options, [&](control::Privileged& privileged) {
+    return control::runDaemon(named.interface, sockets, privileged, observer);
+  });
+}
+
+/// Standard input from nowhere, standard output and error to the log file.
+Result<void> detach(const std::filesystem::path& logFile) {
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const UniqueFd log(::open(logFile.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!log) {
+    return adit::failErrno(errno, "cannot write {}", logFile.string());
+  }
+  ::setsid();
+  ::dup2(null.get(), STDIN_FILENO);
+  ::dup2(log.get(), STDOUT_FILENO);
+  ::dup2(log.get(), STDERR_FILENO);
+  return {};
+}
+
+int runInBackground(const NamedConfig& named, DaemonSockets& sockets) {
+  const std::filesystem::path logFile = control::logFile(named.interface);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return complain(fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    return complain(fmt::format("fork: {}", std::strerror(errno)));
+  }
+  if (child != 0) {
+    writer.reset();
+    sockets = {};
+    return adit::daemon::awaitStart(reader, named.interface, logFile);
+  }
+  reader.reset();
+  adit::daemon::StartPipe pipe(std::move(writer));
+  if (auto detached = detach(logFile); !detached) {
+    pipe.failed(detached.error().message);
+    removeFiles(named.interface);
+    return 1;
+  }
+  return serve(named, sockets, pipe);
+}
+
+int cleanUp(const NamedConfig& named) {
+  if (auto rights = control::checkRights(); !rights) {
+    return complain(rights.error().message);
+  }
+  control::DirectPrivileged privileged(named.interface, named.file);
+  const auto failures = control::cleanUp(named.interface, privileged);
+  if (!failures) {
+    return complain(failures.error().message);
+  }
+  removeFiles(named.interface);
+  for (const std::string& failure : *failures) {
+    complain(failure);
+  }
+  return failures->empty() ? 0 : 1;
+}
+
+int run(const Arguments& arguments) {
+  const auto named = control::resolveConfigName(arguments.target);
+  if (!named) {
+    return complain(named.error().message);
+  }
+  if (arguments.cleanup) {
+    return cleanUp(*named);
+  }
+  if (auto checked = checkBefore(*named); !checked) {
+    fmt::print(stderr, "{}\n", checked.error().message);
+    return 1;
+  }
+  auto sockets = makeSockets(named->interface);
+  if (!sockets) {
+    return complain(sockets.error().message);
+  }
+  if (arguments.background) {
+    return runInBackground(*named, *sockets);
+  }
+  adit::daemon::StartNotice notice;
+  return serve(*named, *sockets, notice);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"aditd serves one adit tunnel interface. People use adit(8), which starts it."};
+  Arguments arguments;
+  app.add_option("interface", arguments.target,
+                 "NAME of /etc/adit/NAME.conf, or the path of a file NAME.conf")
+      ->required();
+  auto* background = app.add_flag("--daemon", arguments.background,
+                                  "Go to the background once the interface is up; 0 means up");
+  auto* foreground =
+      app.add_flag("--foreground", arguments.foreground, "Stay in the foreground (the default)");
+  auto* cleanup = app.add_flag("--cleanup", arguments.cleanup,
+                               "Remove what a killed daemon left of the interface, and end");
+  background->excludes(foreground)->excludes(cleanup);
+  app.add_option("--log-level", arguments.logLevel, "trace, debug, info, warn, error or off")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.set_version_flag("--version", std::string("aditd ") + ADIT_VERSION);
+  CLI11_PARSE(app, argc, argv);
+
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("aditd"));
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  spdlog::set_level(spdlog::level::from_str(arguments.logLevel));
+  // A client that goes away in the middle of an answer is not our end.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::umask(0022);
+  if (sodium_init() < 0) {
+    return complain("libsodium cannot be initialised");
+  }
+  return run(arguments);
+}

@@ -1,0 +1,336 @@
+#include "control/daemon.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "control/backend.hpp"
+#include "control/control_protocol.hpp"
+#include "control/device.hpp"
+#include "control/event_loop.hpp"
+#include "control/privileged_directories.hpp"
+#include "control/stream_server.hpp"
+#include "control/test_overrides.hpp"
+#include "control/uapi.hpp"
+#include "crypto/aead.hpp"
+#include "netlink/monitor.hpp"
+
+namespace adit::control {
+namespace {
+
+constexpr std::uint32_t kInitialMtu = 1420;
+/// Kernel events come in bursts; one look at the end of a burst is enough.
+constexpr auto kReconcileDelay = std::chrono::milliseconds(50);
+/// A net for events that the kernel did not report.
+constexpr auto kReconcileInterval = std::chrono::seconds(30);
+
+std::filesystem::path undoFile(const std::string& name) {
+  return volatileDirectory(name) / "undo.json";
+}
+
+/// What the worker keeps in its folders while the interface is up.
+void removeVolatileFiles(const std::string& name) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(volatileDirectory(name), ignored)) {
+    std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
+std::string errorText(const config::Outcome& outcome) {
+  std::string text;
+  for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
+    if (diagnostic.severity == config::Severity::Error) {
+      text += (text.empty() ? "" : "\n") + diagnostic.toString();
+    }
+  }
+  return text;
+}
+
+/// The kernel's side, as the device sees it.
+struct Kernel {
+  std::unique_ptr<netlink::RouteSocket> routing;
+  std::unique_ptr<nat::KernelFirewall> firewall;
+  std::unique_ptr<netlink::Monitor> monitor;
+
+  static Result<Kernel> open() {
+    auto routing = netlink::RouteSocket::open();
+    if (!routing) {
+      return tl::unexpected(routing.error());
+    }
+    auto firewall = nat::KernelFirewall::open();
+    if (!firewall) {
+      return tl::unexpected(firewall.error());
+    }
+    auto monitor = netlink::Monitor::open();
+    if (!monitor) {
+      return tl::unexpected(monitor.error());
+    }
+    return Kernel{std::move(*routing), std::move(*firewall), std::move(*monitor)};
+  }
+};
+
+class Daemon {
+ public:
+  Daemon(std::string name, DaemonSockets& sockets, Privileged& privileged)
+      : name_(std::move(name)),
+        privileged_(privileged),
+        clock_(testClock()),
+        resolver_(loop_),
+        state_(*clock_, std::filesystem::current_path(), volatileDirectory(name_)),
+        sockets_(sockets) {}
+
+  /// Brings the interface up. On failure nothing is left.
+  Result<std::vector<std::string>> start();
+  /// Until the interface is down; returns the exit status.
+  int run();
+
+ private:
+  Result<void> check(const config::Config& config);
+  Result<void> startDevice(const config::Config& config);
+  void serve();
+  void watchKernel();
+  void handleSignals();
+  void undoStart();
+  void scheduleReconcile();
+
+  std::string name_;
+  Privileged& privileged_;
+  EventLoop loop_;
+  std::unique_ptr<Clock> clock_;
+  crypto::SystemRandom random_;
+  SystemResolver resolver_;
+  StateStore state_;
+  DaemonSockets& sockets_;
+  std::optional<Kernel> kernel_;
+  ChosenBackend backend_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<StreamServer> controlServer_;
+  std::unique_ptr<StreamServer> wireguardServer_;
+  EventSource kernelEvents_;
+  EventSource reconcileTimer_;
+  std::vector<EventSource> signals_;
+};
+
+Result<std::vector<std::string>> Daemon::start() {
+  config::Outcome outcome = privileged_.loadConfig();
+  if (!outcome.ok()) {
+    return fail("{}", errorText(outcome));
+  }
+  std::vector<std::string> remarks = state_.load();
+  for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
+    remarks.push_back(diagnostic.toString());
+  }
+  if (auto started = startDevice(*outcome.config); !started) {
+    undoStart();
+    return tl::unexpected(started.error());
+  }
+  serve();
+  watchKernel();
+  handleSignals();
+  return remarks;
+}
+
+Result<void> Daemon::check(const config::Config& config) {
+  if (config.interface.expose == config::Expose::Maps) {
+    return fail(
+        "Expose = maps is not enforced by this version; use Expose = all, and let a firewall on "
+        "{} decide what the tunnel may reach",
+        name_);
+  }
+  const nat::RulesetSpec mappings{.interface = name_,
+                                  .publicInterfaces = {},
+                                  .ownPort = config.interface.listenPort.value_or(0),
+                                  .tunnelAddresses = {},
+                                  .tunnelMtu = 0,
+                                  .mappings = resolvedMappings(config.maps),
+                                  .reply = std::nullopt,
+                                  .guard = std::nullopt,
+                                  .forwards = false};
+  const auto listeners = nat::localListeners();
+  if (!listeners) {
+    return {};
+  }
+  const std::vector<Error> conflicts = nat::listenerConflicts(mappings, *listeners);
+  return conflicts.empty() ? Result<void>{} : tl::unexpected(conflicts.front());
+}
+
+Result<void> Daemon::startDevice(const config::Config& config) {
+  if (auto initialized = crypto::initializeAead(); !initialized) {
+    return initialized;
+  }
+  if (auto checked = check(config); !checked) {
+    return checked;
+  }
+  auto kernel = Kernel::open();
+  if (!kernel) {
+    return tl::unexpected(kernel.error());
+  }
+  kernel_ = std::move(*kernel);
+  const bool adopted = std::filesystem::exists(undoFile(name_));
+  const auto undo = UndoRecord::load(undoFile(name_));
+  if (!undo) {
+    return tl::unexpected(undo.error());
+  }
+  if (adopted) {
+    spdlog::info("{}: taking over what a daemon that was killed left", name_);
+  } else if (auto run = privileged_.runHooks(HookKind::PreUp); !run) {
+    return run;
+  }
+  auto backend = openBackend(config.interface.backend, name_,
+                             config.interface.mtu.value_or(kInitialMtu), *clock_, privileged_);
+  if (!backend) {
+    return tl::unexpected(backend.error());
+  }
+  backend_ = std::move(*backend);
+  DeviceOptions options{.name = name_,
+                        .backendReason = backend_.reason,
+                        .undoFile = undoFile(name_),
+                        .adopted = adopted,
+                        .timing = testTiming(),
+                        .endpointTiming = testEndpointTiming(),
+                        .finished = [this] {
+                          controlServer_->whenFlushed([this] { loop_.exit(0); });
+                        }};
+  device_ = std::make_unique<Device>(
+      DeviceParts{loop_, *clock_, random_, privileged_, *backend_.dataPlane, *kernel_->routing,
+                  *kernel_->firewall, resolver_, state_},
+      std::move(options), *undo);
+  return device_->start(config);
+}
+
+void Daemon::undoStart() {
+  if (device_) {
+    for (const std::string& failure : device_->undo()) {
+      spdlog::warn("{}: {}", name_, failure);
+    }
+  }
+  device_.reset();
+  if (backend_.dataPlane) {
+    backend_.dataPlane->destroyInterface();
+  }
+  removeVolatileFiles(name_);
+}
+
+void Daemon::serve() {
+  controlServer_ = std::make_unique<StreamServer>(
+      loop_, std::move(sockets_.control),
+      StreamServer::Options{.delimiter = "\n", .maximumRequest = kMaxControlRequest},
+      [this](std::string_view request) { return handleControl(request, *device_); });
+  if (sockets_.wireguard) {
+    wireguardServer_ = std::make_unique<StreamServer>(
+        loop_, std::move(sockets_.wireguard),
+        StreamServer::Options{.delimiter = "\n\n", .maximumRequest = kMaxUapiRequest},
+        [this](std::string_view request) { return handleUapi(request, *device_); });
+  }
+}
+
+void Daemon::scheduleReconcile() { reconcileTimer_.schedule(clock_->now() + kReconcileDelay); }
+
+void Daemon::watchKernel() {
+  reconcileTimer_ = loop_.timer([this] {
+    device_->reconcile();
+    reconcileTimer_.schedule(clock_->now() + kReconcileInterval);
+  });
+  reconcileTimer_.schedule(clock_->now() + kReconcileInterval);
+  kernelEvents_ = loop_.watch(kernel_->monitor->descriptor(), EPOLLIN, [this](std::uint32_t) {
+    if (auto read = kernel_->monitor->dispatch([this](netlink::Change) { scheduleReconcile(); });
+        !read) {
+      spdlog::warn("{}: {}", name_, read.error().message);
+    }
+  });
+}
+
+void Daemon::handleSignals() {
+  const auto end = [this] {
+    for (const std::string& failure : device_->undo()) {
+      spdlog::warn("{}: {}", name_, failure);
+    }
+    loop_.exit(0);
+  };
+  signals_.push_back(loop_.signal(SIGTERM, end));
+  signals_.push_back(loop_.signal(SIGINT, end));
+  signals_.push_back(loop_.signal(SIGHUP, [this] {
+    if (auto reloaded = device_->reload(); !reloaded) {
+      spdlog::error("{}: reload: {}", name_, reloaded.error().message);
+    }
+  }));
+}
+
+int Daemon::run() {
+  const int status = loop_.run();
+  device_.reset();
+  backend_.dataPlane->destroyInterface();
+  backend_.dataPlane.reset();
+  if (auto run = privileged_.runHooks(HookKind::PostDown); !run) {
+    spdlog::warn("{}: {}", name_, run.error().message);
+  }
+  removeVolatileFiles(name_);
+  return status;
+}
+
+}  // namespace
+
+int runDaemon(const std::string& name, DaemonSockets& sockets, Privileged& privileged,
+              StartObserver& observer) {
+  Daemon daemon(name, sockets, privileged);
+  const auto remarks = daemon.start();
+  if (!remarks) {
+    observer.failed(remarks.error().message);
+    return 1;
+  }
+  for (const std::string& remark : *remarks) {
+    spdlog::warn("{}: {}", name, remark);
+  }
+  observer.ready(*remarks);
+  return daemon.run();
+}
+
+Result<std::vector<std::string>> cleanUp(const std::string& name, Privileged& privileged) {
+  auto kernel = Kernel::open();
+  if (!kernel) {
+    return tl::unexpected(kernel.error());
+  }
+  const bool known = std::filesystem::exists(undoFile(name));
+  const auto link = kernel->routing->findLink(name);
+  if (!known) {
+    return fail("{} is not up", name);
+  }
+  std::vector<std::string> failures;
+  auto undo = UndoRecord::load(undoFile(name));
+  if (!undo) {
+    failures.push_back(undo.error().message);
+    undo = UndoRecord{};
+  }
+  // Without a readable configuration there are no hooks to run; the rest is undone all the same.
+  const bool hooks = undo->hooksRun && privileged.loadConfig().ok();
+  const auto note = [&](const Result<void>& result) {
+    if (!result) {
+      failures.push_back(result.error().message);
+    }
+  };
+  if (hooks) {
+    note(privileged.runHooks(HookKind::PreDown));
+  }
+  if (undo->dns) {
+    note(privileged.setDns({}, {}));
+  }
+  Reconciler reconciler(*kernel->routing, *kernel->firewall, privileged, *undo, [] {});
+  for (std::string& failure : reconciler.remove(name)) {
+    failures.push_back(std::move(failure));
+  }
+  if (link && *link) {
+    note(kernel->routing->deleteLink((*link)->index));
+  }
+  if (hooks) {
+    note(privileged.runHooks(HookKind::PostDown));
+  }
+  removeVolatileFiles(name);
+  std::error_code ignored;
+  std::filesystem::remove(volatileDirectory(name), ignored);
+  return failures;
+}
+
+}  // namespace adit::control

@@ -1,0 +1,275 @@
+#include "control/device.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "config/diff.hpp"
+#include "control/device_peer.hpp"
+
+namespace adit::control {
+namespace {
+
+/// How long the machine has been suspended since boot.
+std::chrono::nanoseconds suspendedTime() {
+  timespec boot{};
+  timespec running{};
+  ::clock_gettime(CLOCK_BOOTTIME, &boot);
+  ::clock_gettime(CLOCK_MONOTONIC, &running);
+  return std::chrono::seconds(boot.tv_sec - running.tv_sec) +
+         std::chrono::nanoseconds(boot.tv_nsec - running.tv_nsec);
+}
+
+std::string joined(const std::vector<config::Diagnostic>& diagnostics) {
+  std::string text;
+  for (const config::Diagnostic& diagnostic : diagnostics) {
+    text += (text.empty() ? "" : "\n") + diagnostic.toString();
+  }
+  return text;
+}
+
+}  // namespace
+
+Device::Device(const DeviceParts& parts, DeviceOptions options, UndoRecord undo)
+    : parts_(parts),
+      options_(std::move(options)),
+      undo_(std::move(undo)),
+      timestamps_(parts.clock, parts.state, parts.state.mark()),
+      sessions_(parts.clock, parts.random, timestamps_, *this, options_.timing),
+      reconciler_(parts.routing, parts.firewall, parts.privileged, undo_, [this] { saveUndo(); }),
+      dataPlaneEvents_(parts.loop.watch(parts.dataPlane.eventDescriptor(), EPOLLIN,
+                                        [this](std::uint32_t) {
+                                          parts_.dataPlane.dispatch(*this);
+                                          scheduleTimers();
+                                        })),
+      timer_(parts.loop.timer([this] { runTimers(); })) {
+  sessions_.setSuiteSpeeds(parts_.dataPlane.suiteSpeeds());
+}
+
+Device::~Device() = default;
+
+dataplane::DeviceSettings Device::settingsOf(const config::InterfaceConfig& interface) const {
+  dataplane::DeviceSettings settings;
+  // A port that the system chose stays over a reload that does not name one.
+  settings.listenPort = interface.listenPort.value_or(
+      started_ ? parts_.dataPlane.deviceStats().listenPort : std::uint16_t{0});
+  settings.bindAddress = interface.bindAddress.value_or(IpAddress{});
+  settings.firewallMark = interface.firewallMark.value_or(0);
+  if (interface.privateKey) {
+    settings.publicKey = interface.privateKey->publicKey();
+  }
+  return settings;
+}
+
+Result<void> Device::configureDataPlane(const config::InterfaceConfig& interface) {
+  dataplane::DeviceSettings settings = settingsOf(interface);
+  // The mark of Table = auto is known only with the network's facts; it follows in applyNetwork().
+  if (settings.firewallMark == 0) {
+    settings.firewallMark = settings_.firewallMark;
+  }
+  if (auto configured = parts_.dataPlane.configure(settings); !configured) {
+    return configured;
+  }
+  settings_ = settings;
+  privateKey_ = interface.privateKey;
+  sessions_.setIdentity(privateKey_);
+  return {};
+}
+
+Result<void> Device::start(const config::Config& config) {
+  config_ = config;
+  if (auto configured = configureDataPlane(config.interface); !configured) {
+    return configured;
+  }
+  for (const config::PeerConfig& peer : config_.peers) {
+    configurePeer(addPeer(peer.publicKey), peer);
+  }
+  const auto report = applyNetwork();
+  if (!report) {
+    return tl::unexpected(report.error());
+  }
+  logReport(*report);
+  setDns(config_.interface);
+  if (!undo_.hooksRun) {
+    undo_.hooksRun = true;
+    saveUndo();
+    if (auto run = parts_.privileged.runHooks(HookKind::PostUp); !run) {
+      return run;
+    }
+  }
+  started_ = true;
+  greetPeers();
+  scheduleTimers();
+  // Keys must not outlive the machine's sleep (docs/protocol.md). A timer on the boot-time clock
+  // that was missed during sleep fires right after it.
+  suspendCheck_ = parts_.loop.timer([this, slept = suspendedTime()]() mutable {
+    constexpr auto kNoticeable = std::chrono::seconds(1);
+    if (suspendedTime() - slept > kNoticeable) {
+      spdlog::info("{}: the machine was suspended; all sessions start anew", options_.name);
+      sessions_.dropAllSessions();
+      greetPeers();
+    }
+    slept = suspendedTime();
+    suspendCheck_.schedule(parts_.clock.now() + std::chrono::seconds(5));
+  });
+  suspendCheck_.schedule(parts_.clock.now());
+  return {};
+}
+
+Result<ReconcileReport> Device::applyNetwork() {
+  std::vector<Endpoint> endpoints;
+  for (const auto& [id, peer] : peers_) {
+    if (peer->endpoint) {
+      endpoints.push_back(*peer->endpoint);
+    }
+  }
+  const NetworkFacts facts =
+      reconciler_.gatherFacts(config_, options_.name, endpoints, settings_.listenPort != 0
+                                  ? settings_.listenPort
+                                  : parts_.dataPlane.deviceStats().listenPort);
+  desired_ = desiredNetwork(config_, facts);
+  sessions_.setMtu(desired_.mtu);
+  if (desired_.firewallMark != settings_.firewallMark) {
+    dataplane::DeviceSettings settings = settings_;
+    settings.firewallMark = desired_.firewallMark;
+    if (auto configured = parts_.dataPlane.configure(settings); !configured) {
+      return tl::unexpected(configured.error());
+    }
+    settings_ = settings;
+  }
+  auto report = reconciler_.apply(desired_, facts.interfaceIndex);
+  if (report) {
+    warnings_ = report->warnings;
+    if (!desired_.ruleset.mappings.empty() && desired_.ruleset.publicInterfaces.empty()) {
+      warnings_.emplace_back(
+          "no mapping is active: there is no default route; name the public NIC with Public = NIC");
+    }
+  }
+  return report;
+}
+
+void Device::logReport(const ReconcileReport& report) const {
+  for (const std::string& change : report.changes) {
+    spdlog::info("{}: {}", options_.name, change);
+  }
+  for (const std::string& warning : report.warnings) {
+    spdlog::warn("{}: {}", options_.name, warning);
+  }
+}
+
+void Device::reconcile() {
+  if (!started_) {
+    return;
+  }
+  const std::vector<std::string> before = warnings_;
+  auto report = applyNetwork();
+  if (!report) {
+    warnings_ = {report.error().message};
+    report = ReconcileReport{{}, warnings_};
+  }
+  // A condition that lasts is reported once.
+  std::erase_if(report->warnings, [&](const std::string& warning) {
+    return std::ranges::find(before, warning) != before.end();
+  });
+  logReport(*report);
+}
+
+void Device::setDns(const config::InterfaceConfig& interface) {
+  const bool wanted = !interface.dnsServers.empty() || !interface.dnsSearch.empty();
+  if (!wanted && !undo_.dns) {
+    return;
+  }
+  undo_.dns = wanted;
+  saveUndo();
+  if (auto set = parts_.privileged.setDns(interface.dnsServers, interface.dnsSearch); !set) {
+    warnings_.push_back(set.error().message);
+    spdlog::warn("{}: {}", options_.name, set.error().message);
+  }
+}
+
+void Device::saveUndo() {
+  if (auto saved = undo_.save(options_.undoFile); !saved) {
+    spdlog::warn("{}: {}", options_.name, saved.error().message);
+  }
+}
+
+std::vector<std::string> Device::undo() {
+  started_ = false;
+  std::vector<std::string> failures;
+  const auto note = [&](const Result<void>& result) {
+    if (!result) {
+      failures.push_back(result.error().message);
+    }
+  };
+  if (undo_.hooksRun) {
+    note(parts_.privileged.runHooks(HookKind::PreDown));
+  }
+  if (undo_.dns) {
+    note(parts_.privileged.setDns({}, {}));
+  }
+  for (std::string& failure : reconciler_.remove(options_.name)) {
+    failures.push_back(std::move(failure));
+  }
+  sessions_.dropAllSessions();
+  note(parts_.state.flush());
+  return failures;
+}
+
+Result<std::vector<std::string>> Device::reload() {
+  const config::Outcome outcome = parts_.privileged.loadConfig();
+  if (!outcome.ok()) {
+    return fail("{}", joined(outcome.diagnostics));
+  }
+  std::vector<std::string> notes;
+  for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
+    notes.push_back(diagnostic.toString());
+  }
+  const config::Config& fresh = *outcome.config;
+  for (const std::string& line : config::diff(config_, fresh).lines()) {
+    notes.push_back(line);
+  }
+  if (fresh.interface.backend != config_.interface.backend) {
+    notes.emplace_back("Backend takes effect at the next `adit down` and `adit up`");
+  }
+  if (auto configured = configureDataPlane(fresh.interface); !configured) {
+    return tl::unexpected(configured.error());
+  }
+  std::vector<crypto::PublicKey> gone;
+  for (const auto& [id, peer] : peers_) {
+    const auto same = [&](const config::PeerConfig& other) {
+      return other.publicKey == peer->publicKey;
+    };
+    if (std::ranges::none_of(fresh.peers, same)) {
+      gone.push_back(peer->publicKey);
+    }
+  }
+  for (const crypto::PublicKey& key : gone) {
+    removePeer(key);
+  }
+  config_ = fresh;
+  for (const config::PeerConfig& peer : config_.peers) {
+    configurePeer(addPeer(peer.publicKey), peer);
+  }
+  const auto report = applyNetwork();
+  if (!report) {
+    return tl::unexpected(report.error());
+  }
+  logReport(*report);
+  setDns(config_.interface);
+  notes.insert(notes.end(), report->changes.begin(), report->changes.end());
+  for (const std::string& warning : report->warnings) {
+    notes.push_back("warning: " + warning);
+  }
+  scheduleTimers();
+  return notes;
+}
+
+Result<std::vector<std::string>> Device::down() {
+  std::vector<std::string> failures = undo();
+  options_.finished();
+  return failures;
+}
+
+}  // namespace adit::control

@@ -1,0 +1,162 @@
+// One tunnel interface: joins configuration, handshakes, data plane and network state.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/model.hpp"
+#include "control/device_api.hpp"
+#include "control/endpoint_policy.hpp"
+#include "control/event_loop.hpp"
+#include "control/privileged.hpp"
+#include "control/reconciler.hpp"
+#include "control/resolver.hpp"
+#include "control/state_store.hpp"
+#include "control/undo_record.hpp"
+#include "crypto/random.hpp"
+#include "dataplane/dataplane.hpp"
+#include "nat/firewall.hpp"
+#include "netlink/route.hpp"
+#include "noise/sessions.hpp"
+
+namespace adit::control {
+
+/// Everything that a device works with; all of it must outlive the device.
+struct DeviceParts {
+  EventLoop& loop;
+  const Clock& clock;
+  crypto::RandomSource& random;
+  Privileged& privileged;
+  dataplane::DataPlane& dataPlane;
+  netlink::Routing& routing;
+  nat::Firewall& firewall;
+  Resolver& resolver;
+  StateStore& state;
+};
+
+struct DeviceOptions {
+  std::string name;
+  /// Why this data plane was taken.
+  std::string backendReason;
+  std::filesystem::path undoFile;
+  /// The interface was left by a daemon that was killed: hooks have run, peers may be waiting.
+  bool adopted = false;
+  noise::Timing timing;
+  EndpointTiming endpointTiming;
+  /// Ends the daemon; called by down() after everything is undone.
+  std::function<void()> finished;
+};
+
+class Device final : public DeviceApi,
+                     private dataplane::EventSink,
+                     private noise::SessionActions {
+ public:
+  Device(const DeviceParts& parts, DeviceOptions options, UndoRecord undo);
+  ~Device() override;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  /// Brings everything up: port, peers, addresses, routes, rules, mappings, DNS, PostUp hooks. On
+  /// failure the caller calls undo().
+  Result<void> start(const config::Config& config);
+
+  /// Compares the kernel with what is wanted and mends it; called on every kernel event.
+  void reconcile();
+
+  /// Takes everything back that start() did, PreDown hooks first; goes on after failures and
+  /// returns them. The link itself goes with the data plane.
+  std::vector<std::string> undo();
+
+  [[nodiscard]] DeviceSnapshot snapshot() const override;
+  Result<std::vector<std::string>> apply(const DeviceChange& change) override;
+  Result<std::vector<std::string>> reload() override;
+  Result<std::vector<std::string>> down() override;
+
+ private:
+  struct Peer;
+  using Peers = std::map<noise::PeerId, std::unique_ptr<Peer>>;
+
+  // device.cpp
+  Result<void> configureDataPlane(const config::InterfaceConfig& interface);
+  Result<ReconcileReport> applyNetwork();
+  [[nodiscard]] dataplane::DeviceSettings settingsOf(const config::InterfaceConfig& interface) const;
+  void setDns(const config::InterfaceConfig& interface);
+  void saveUndo();
+  void logReport(const ReconcileReport& report) const;
+
+  // device_change.cpp: wg(8)'s set and friends
+  Result<void> applyInterfaceChange(const DeviceChange& change);
+  void applyPeerChange(const PeerChange& change, std::vector<std::string>& remarks);
+  void moveAllowedIps(Peer& peer, std::vector<std::string>& remarks);
+
+  // device_peers.cpp
+  Peer* find(noise::PeerId id);
+  Peer* find(const crypto::PublicKey& key);
+  Peer& addPeer(const crypto::PublicKey& key);
+  void removePeer(const crypto::PublicKey& key);
+  void configurePeer(Peer& peer, const config::PeerConfig& config);
+  void pushPeer(Peer& peer);
+  void setEndpoint(Peer& peer, const Endpoint& endpoint);
+  void startLookup(Peer& peer);
+  void runTimers();
+  void scheduleTimers();
+  void storePeer(const Peer& peer);
+  void greetPeers();
+
+  // dataplane::EventSink
+  void needHandshake(noise::PeerId peer, dataplane::HandshakeReason reason) override;
+  void keyConfirmed(noise::PeerId peer) override;
+  void endpointMoved(noise::PeerId peer, const Endpoint& endpoint) override;
+  void keysExpired(noise::PeerId peer) override;
+  void control(noise::PeerId peer, std::span<const std::uint8_t> message) override;
+  void handshake(std::span<const std::uint8_t> datagram, const Endpoint& source,
+                 const LocalAddress& local, std::size_t backlog) override;
+
+  // noise::SessionActions
+  Result<void> installKeys(noise::PeerId peer, const crypto::PublicKey& peerKey,
+                           const noise::SessionKeys& keys) override;
+  Result<void> sendInitiation(noise::PeerId peer, std::span<const std::uint8_t> datagram) override;
+  void sendReply(std::span<const std::uint8_t> datagram, const Endpoint& destination,
+                 const LocalAddress& local) override;
+  void sendControl(noise::PeerId peer, std::span<const std::uint8_t> message) override;
+  void dropStaged(noise::PeerId peer) override;
+  void dropKeys(noise::PeerId peer) override;
+  void peerTimestampAccepted(noise::PeerId peer, const noise::Tai64n& timestamp) override;
+  void suiteChosen(noise::PeerId peer, crypto::Suite suite) override;
+  void handshakeCompleted(noise::PeerId peer, noise::Role role, crypto::Suite suite) override;
+  void handshakeGivenUp(noise::PeerId peer) override;
+  void initiationFailed(noise::PeerId peer, const Error& error) override;
+
+  // device_snapshot.cpp
+  [[nodiscard]] PeerSnapshot snapshotOf(const Peer& peer,
+                                        const dataplane::PeerStats* stats) const;
+  [[nodiscard]] std::vector<MapSnapshot> mapSnapshots() const;
+
+  DeviceParts parts_;
+  DeviceOptions options_;
+  UndoRecord undo_;
+  noise::TimestampSource timestamps_;
+  noise::Sessions sessions_;
+  Reconciler reconciler_;
+
+  config::Config config_;
+  /// What wg(8) or the file set last; the file's values until somebody changes them.
+  std::optional<crypto::PrivateKey> privateKey_;
+  dataplane::DeviceSettings settings_;
+  DesiredNetwork desired_;
+  std::vector<std::string> warnings_;
+  Peers peers_;
+  std::map<crypto::PublicKey, noise::PeerId> byKey_;
+  noise::PeerId nextPeerId_ = 1;
+  bool started_ = false;
+
+  EventSource dataPlaneEvents_;
+  EventSource timer_;
+  EventSource suspendCheck_;
+};
+
+}  // namespace adit::control

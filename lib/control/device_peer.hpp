@@ -1,0 +1,29 @@
+// A peer of a device as the control plane knows it. Internal to lib/control.
+#pragma once
+
+#include "control/device.hpp"
+
+namespace adit::control {
+
+struct Device::Peer {
+  Peer(noise::PeerId peerId, const crypto::PublicKey& key, EndpointPolicy policy)
+      : id(peerId), publicKey(key), endpointPolicy(std::move(policy)) {}
+
+  noise::PeerId id;
+  crypto::PublicKey publicKey;
+  std::string name;
+  crypto::PresharedKey presharedKey;
+  std::vector<Prefix> allowedIps;
+  std::uint16_t persistentKeepalive = 0;
+  bool roam = true;
+  EndpointPolicy endpointPolicy;
+  /// Where datagrams go now.
+  std::optional<Endpoint> endpoint;
+
+  /// The configured name, or something that a log line can name the peer by.
+  [[nodiscard]] std::string label() const {
+    return name.empty() ? publicKey.toBase64() : name;
+  }
+};
+
+}  // namespace adit::control

@@ -1,0 +1,126 @@
+// A device as it is now, from the data plane and the kernel.
+#include <algorithm>
+
+#include "control/device.hpp"
+#include "control/device_peer.hpp"
+
+namespace adit::control {
+namespace {
+
+using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
+
+void addCount(Counts& counts, std::string_view name, std::uint64_t count) {
+  if (count != 0) {
+    counts.emplace_back(name, count);
+  }
+}
+
+void addDrops(Counts& counts, const dataplane::DropCounts& drops) {
+  for (std::size_t i = 0; i < drops.size(); ++i) {
+    addCount(counts, dataplane::dropName(static_cast<dataplane::Drop>(i)), drops[i]);
+  }
+}
+
+void addDrops(Counts& counts, const noise::HandshakeDrops& drops) {
+  for (std::size_t i = 0; i < drops.size(); ++i) {
+    addCount(counts, noise::handshakeDropName(static_cast<noise::HandshakeDrop>(i)), drops[i]);
+  }
+}
+
+std::string targetText(const nat::Mapping& mapping) {
+  const auto one = [&](const IpAddress& address) {
+    return Endpoint{address, mapping.targetPort, 0}.toString();
+  };
+  if (mapping.targetV4 && mapping.targetV6) {
+    return one(*mapping.targetV4) + " and " + one(*mapping.targetV6);
+  }
+  return one(mapping.targetV4 ? *mapping.targetV4 : mapping.targetV6.value_or(IpAddress{}));
+}
+
+}  // namespace
+
+PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* stats) const {
+  PeerSnapshot snapshot;
+  snapshot.name = peer.name;
+  snapshot.publicKey = peer.publicKey;
+  snapshot.presharedKey = peer.presharedKey;
+  snapshot.allowedIps = peer.allowedIps;
+  snapshot.persistentKeepalive = peer.persistentKeepalive;
+  snapshot.endpoint = peer.endpoint;
+  if (peer.endpointPolicy.unresolved()) {
+    snapshot.unresolvedEndpoint = peer.endpointPolicy.name()->toString();
+  }
+  if (stats != nullptr) {
+    if (stats->endpoint) {
+      snapshot.endpoint = stats->endpoint;
+    }
+    snapshot.rxBytes = stats->rxBytes;
+    snapshot.txBytes = stats->txBytes;
+    snapshot.suite = stats->suite;
+    addDrops(snapshot.drops, stats->drops);
+  }
+  if (const auto state = sessions_.state(peer.id)) {
+    snapshot.lastHandshake = state->lastHandshakeRealTime;
+    snapshot.clockBehind =
+        state->drops[static_cast<std::size_t>(noise::HandshakeDrop::Replayed)];
+    addDrops(snapshot.drops, state->drops);
+  }
+  return snapshot;
+}
+
+std::vector<MapSnapshot> Device::mapSnapshots() const {
+  std::vector<MapSnapshot> maps;
+  if (desired_.ruleset.mappings.empty()) {
+    return maps;
+  }
+  std::string reason;
+  if (desired_.ruleset.publicInterfaces.empty()) {
+    reason = "no default route: name the public NIC with Public = NIC";
+  } else if (const auto applied = parts_.firewall.isApplied(desired_.ruleset); !applied) {
+    reason = applied.error().message;
+  } else if (!*applied) {
+    reason = "the ruleset in the kernel is another one; it is being restored";
+  }
+  for (const nat::Mapping& mapping : desired_.ruleset.mappings) {
+    maps.push_back({.listen = mapping.listenText(),
+                    .target = targetText(mapping),
+                    .source = mapping.source == nat::SourceMode::Preserve ? "preserve"
+                                                                          : "masquerade",
+                    .active = reason.empty(),
+                    .reason = reason});
+  }
+  return maps;
+}
+
+DeviceSnapshot Device::snapshot() const {
+  DeviceSnapshot snapshot;
+  snapshot.name = options_.name;
+  snapshot.privateKey = privateKey_;
+  const dataplane::DeviceStats device = parts_.dataPlane.deviceStats();
+  snapshot.listenPort = device.listenPort;
+  snapshot.firewallMark = settings_.firewallMark;
+  snapshot.backend = parts_.dataPlane.name();
+  snapshot.backendReason = options_.backendReason;
+  if (const auto link = parts_.routing.findLink(options_.name); link && *link) {
+    snapshot.mtu = (*link)->mtu;
+    if (const auto addresses = parts_.routing.addresses((*link)->index)) {
+      snapshot.addresses = *addresses;
+    }
+  }
+  const std::vector<dataplane::PeerStats> stats = parts_.dataPlane.peerStats();
+  for (const auto& [id, peer] : peers_) {
+    const auto found = std::ranges::find(stats, id, &dataplane::PeerStats::id);
+    snapshot.peers.push_back(snapshotOf(*peer, found == stats.end() ? nullptr : &*found));
+    if (const std::string& error = peer->endpointPolicy.lastError(); !error.empty()) {
+      snapshot.warnings.push_back(fmt::format("peer {}: {}", peer->label(), error));
+    }
+  }
+  snapshot.maps = mapSnapshots();
+  snapshot.warnings.insert(snapshot.warnings.begin(), warnings_.begin(), warnings_.end());
+  snapshot.suiteSpeeds = parts_.dataPlane.suiteSpeeds();
+  addDrops(snapshot.drops, device.drops);
+  addDrops(snapshot.drops, sessions_.drops());
+  return snapshot;
+}
+
+}  // namespace adit::control
