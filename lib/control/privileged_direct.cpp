@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "config/parser.hpp"
 #include "control/sysctl_file.hpp"
 
 namespace adit::control {
@@ -67,6 +68,13 @@ bool subset(const std::vector<T>& some, const std::vector<T>& all) {
       some, [&](const T& item) { return std::ranges::find(all, item) != all.end(); });
 }
 
+/// A request that no configuration leads to: the process that made it is not to be trusted.
+tl::unexpected<Error> refused(Error error) {
+  error.message.insert(0, "refused: ");
+  spdlog::warn("{}", error.message);
+  return tl::unexpected(std::move(error));
+}
+
 /// The lines of resolv.conf(5) that resolvconf(8) reads.
 std::string resolverLines(const std::vector<IpAddress>& servers,
                           const std::vector<std::string>& search) {
@@ -105,7 +113,8 @@ Command DirectPrivileged::shell(const std::string& text) const {
 }
 
 config::Outcome DirectPrivileged::loadConfig() {
-  config::Outcome outcome = system_.readConfig(configFile_);
+  config::Outcome outcome =
+      system_.readConfig ? system_.readConfig(configFile_) : config::load(configFile_);
   if (outcome.ok()) runKeyCommand(outcome);
   if (outcome.ok()) config_ = outcome.config;
   return outcome;
@@ -159,6 +168,7 @@ Result<void> DirectPrivileged::runHooks(HookKind kind) {
 
 Result<std::string> DirectPrivileged::writeSysctl(const std::string& path,
                                                   const std::string& value) {
+  if (auto allowed = checkSysctl(path); !allowed) return refused(allowed.error());
   return writeSysctlFile(system_.sysctlRoot, path, value);
 }
 
@@ -183,7 +193,8 @@ Result<void> DirectPrivileged::setDns(const std::vector<IpAddress>& servers,
   if (!servers.empty() || !search.empty()) {
     if (!config_ || !subset(servers, config_->interface.dnsServers) ||
         !subset(search, config_->interface.dnsSearch)) {
-      return fail("refused to set DNS servers or domains that {} does not name", configFile_);
+      return refused(
+          {fmt::format("{} does not name these DNS servers or domains", configFile_), 0});
     }
   }
   const std::string program = findProgram("resolvconf", system_.searchPath);

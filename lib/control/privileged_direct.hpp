@@ -14,8 +14,8 @@ namespace adit::control {
 
 /// What the operations touch; tests put other places here.
 struct PrivilegedSystem {
-  /// Reads and checks a file and all that belongs to it, except PrivateKeyCommand:
-  /// config::load().
+  /// Reads and checks a file and all that belongs to it, except PrivateKeyCommand; nothing
+  /// is config::load().
   std::function<config::Outcome(const std::string& file)> readConfig;
   std::string sysctlRoot = "/proc/sys";
   std::string tunDevice = "/dev/net/tun";

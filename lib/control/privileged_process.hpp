@@ -12,10 +12,9 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "control/privileged_direct.hpp"
-#include "util/result.hpp"
+#include "control/privileged_directories.hpp"
 
 namespace adit::control {
 
@@ -31,24 +30,17 @@ struct SeparationOptions {
   PrivilegedSystem system;
 };
 
-/// Where the interface keeps what must survive a restart: /var/lib/adit/NAME, with ADIT_STATE_DIR
-/// in place of /var/lib/adit when that is set.
-std::filesystem::path stateDirectory(std::string_view interface);
-
-/// Whether this process may do what adit needs at all; the error names the remedy.
-Result<void> checkRights();
-
 /// Runs `worker` with the privileged operations at hand and returns its exit status, 128 + the
-/// signal when one killed it, or 1 after logging why it could not be started.
+/// signal when one killed it, or 1 after logging why it could not be started: also when
+/// CAP_NET_ADMIN is missing.
 ///
 /// Call it before any thread exists (else std::logic_error). Descriptors opened before, such as
 /// the listening control sockets, go to the worker with the fork.
 ///
-/// The worker starts with the signal mask and dispositions of the caller, in its state directory
-/// (made here, mode 0700, the worker's own): "." reaches that also where a directory above it is
-/// closed to the worker. SIGTERM, SIGINT and SIGHUP of the parent are passed on to it. It loses
-/// all capabilities except CAP_NET_ADMIN, CAP_NET_BIND_SERVICE when the configuration has a
-/// ListenPort below 1024, and CAP_NET_RAW where `keepNetRaw` says so, for good
+/// The worker has the signal mask and dispositions of the caller, and owns stateDirectory() and
+/// volatileDirectory(), which are made here. SIGTERM, SIGINT and SIGHUP of the parent are passed
+/// on to it. It loses all capabilities except CAP_NET_ADMIN, CAP_NET_BIND_SERVICE when the
+/// configuration has a ListenPort below 1024, and CAP_NET_RAW where `keepNetRaw` says so, for good
 /// (PR_SET_NO_NEW_PRIVS, an empty bounding set), and can be neither traced nor dumped.
 ///
 /// Without the rights to change users, as in a container that has only CAP_NET_ADMIN, there is

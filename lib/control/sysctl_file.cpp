@@ -92,10 +92,9 @@ std::string normalised(std::string text) {
 Result<void> checkSysctl(std::string_view path) {
   const bool wellFormed = path.size() <= kMaxPath && std::ranges::all_of(path, isPathCharacter) &&
                           path.starts_with("net/") && plainComponents(path);
-  if (!wellFormed) return fail("refused to write a file that is not below /proc/sys/net");
+  if (!wellFormed) return fail("a sysctl must be a file below /proc/sys/net");
   if (!allowedLeaf(path.substr(path.rfind('/') + 1))) {
-    return fail("refused to write /proc/sys/{}: it is none of the settings that adit changes",
-                path);
+    return fail("/proc/sys/{} is none of the settings that adit changes", path);
   }
   return {};
 }
@@ -105,8 +104,7 @@ Result<std::string> writeSysctlFile(const std::string& root, const std::string& 
   if (auto allowed = checkSysctl(path); !allowed) return tl::unexpected(allowed.error());
   const bool printable = std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
   if (value.empty() || value.size() > kMaxValue || !printable) {
-    return fail("refused to write /proc/sys/{}: the value is no printable text of 1 to {} bytes",
-                path, kMaxValue);
+    return fail("/proc/sys/{}: a value is printable text of 1 to {} bytes", path, kMaxValue);
   }
   const std::string name = root + "/" + path;
   const UniqueFd reader(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));

@@ -13,8 +13,9 @@ namespace adit::control {
 /// component of the allow list. The error names the path.
 Result<void> checkSysctl(std::string_view path);
 
-/// Writes `value` unless the file has it already, and returns the old value without its newline. `root` is "/proc/sys" except in tests. An absent, read-only or refusing file is an
-/// error that names the remedy, and has errno in `code`.
+/// Writes `value` unless the file has it already, and returns the old value without its newline.
+/// `root` is "/proc/sys" except in tests. An absent, read-only or refusing file is an error that
+/// names the remedy, and has errno in `code`.
 Result<std::string> writeSysctlFile(const std::string& root, const std::string& path,
                                     const std::string& value);
 
