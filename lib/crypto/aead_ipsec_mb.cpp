@@ -138,8 +138,8 @@ class IpsecMbEngine final : public AeadEngine {
   void runGcm(aes_gcm_enc_dec_t function, const IpsecMbGcmKey& key, const AeadJob& job,
               std::uint8_t* tag) {
     const Nonce12 nonce = key.nonce(job.counter);
-    function(key.expanded(), &gcmContext_, job.out, source(job), job.length, nonce.data(),
-             nonce.data(), 0, tag, ADIT_TAG_LENGTH);
+    function(key.expanded(), &gcmContext_, job.out, job.in, job.length, nonce.data(), nonce.data(),
+             0, tag, ADIT_TAG_LENGTH);
   }
 
   /// All jobs of a burst go in before any is waited for. Leaves a decrypted job's tag in tags_.
@@ -171,7 +171,7 @@ class IpsecMbEngine final : public AeadEngine {
     out.key_len_in_bytes = Secret<32>::size();
     out.iv = nonce.data();
     out.iv_len_in_bytes = nonce.size();
-    out.src = source(job);
+    out.src = job.in;
     out.dst = job.out;
     out.cipher_start_src_offset_in_bytes = 0;
     out.hash_start_src_offset_in_bytes = 0;
@@ -190,11 +190,6 @@ class IpsecMbEngine final : public AeadEngine {
     }
     requireAead(job->status == IMB_STATUS_COMPLETED, "intel-ipsec-mb refuses a job");
     return 1;
-  }
-
-  /// The library refuses null pointers, which an empty message may have.
-  static const std::uint8_t* source(const AeadJob& job) {
-    return job.length == 0 ? job.out : job.in;
   }
 
   Manager manager_;

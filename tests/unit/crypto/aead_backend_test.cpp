@@ -134,6 +134,20 @@ class BrokenEngine final : public AeadEngine {
   Damage afterOpen_;
 };
 
+/// Consistent with itself, but not with the suite: it uses a key of its own.
+class WrongKeyEngine final : public AeadEngine {
+ public:
+  WrongKeyEngine(Suite suite, AeadBackend backend)
+      : real_(aeadOperations(backend).makeEngine()),
+        key_(makeAeadKey(suite, Secret<32>(), backend)) {}
+  void seal(const AeadKey& /*key*/, std::span<AeadJob> jobs) override { real_->seal(*key_, jobs); }
+  void open(const AeadKey& /*key*/, std::span<AeadJob> jobs) override { real_->open(*key_, jobs); }
+
+ private:
+  std::unique_ptr<AeadEngine> real_;
+  std::unique_ptr<AeadKey> key_;
+};
+
 }  // namespace
 
 TEST_CASE("The nonce is four zero bytes and the little-endian counter") {
@@ -194,6 +208,9 @@ TEST_CASE("The known-answer test refuses a backend with any fault") {
       return passesKnownAnswers(engine, *key);
     };
     CHECK(passes(nothing, nothing));
+    // Another cipher, consistently.
+    WrongKeyEngine other(suite, AeadBackend::OpenSsl);
+    CHECK_FALSE(passesKnownAnswers(other, *key));
     // A wrong tag.
     CHECK_FALSE(passes([&](auto jobs) { last(jobs).out[last(jobs).length + 15] ^= 1; }, nothing));
     // Wrong plaintext.
