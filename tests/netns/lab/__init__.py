@@ -1,0 +1,43 @@
+"""A small laboratory of network namespaces: machines, cables, daemons, traffic, clean-up."""
+
+from .network import Interrupted, Lab, Namespace, build_dir, install_signal_handlers, link, tool
+from .process import (
+    Completed,
+    LabError,
+    Process,
+    cpu_seconds,
+    listening,
+    resident_kib,
+    run,
+    wait_until,
+)
+from .scenario import add, expect, main, progress, scenario
+from .state import difference, require_same, snapshot
+from .topology import Home, Pair, Relay, Relayed, home, pair, relayed
+from .traffic import (
+    Iperf,
+    IperfServer,
+    WebServer,
+    answers,
+    fetch_sha256,
+    iperf,
+    iperf_argv,
+    iperf_result,
+    ping,
+)
+from .tunnel import (
+    Adit,
+    KeyPair,
+    PeerSpec,
+    PeerState,
+    Tunnel,
+    TunnelSpec,
+    WireGuardGo,
+    adit,
+    alive,
+    connected,
+    key_pair,
+    preshared_key,
+)
+
+__all__ = [name for name in dir() if not name.startswith("_")]

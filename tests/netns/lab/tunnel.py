@@ -1,0 +1,300 @@
+"""The two kinds of tunnel ends: adit by its shipped daemon and CLI, and wireguard-go.
+
+Both are described by the same configuration; a scenario says what it wants and which implementation
+each end uses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .network import WIREGUARD_DIR, Namespace, build_dir, tool
+from .process import Completed, LabError, Process, run, wait_until
+
+ZERO_KEY = "A" * 43 + "="
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    private: str
+    public: str
+
+
+def key_pair() -> KeyPair:
+    private = run(["wg", "genkey"]).out.strip()
+    return KeyPair(private, run(["wg", "pubkey"], stdin=private).out.strip())
+
+
+def preshared_key() -> str:
+    return run(["wg", "genpsk"]).out.strip()
+
+
+@dataclass
+class PeerSpec:
+    public_key: str
+    allowed_ips: str
+    name: str = ""
+    endpoint: str = ""
+    preshared_key: str = ""
+    keepalive: int = 0
+    extra: list[str] = field(default_factory=list)
+
+    def lines(self, wireguard: bool) -> Iterator[str]:
+        yield "[Peer]"
+        if self.name and not wireguard:
+            yield f"Name = {self.name}"
+        yield f"PublicKey = {self.public_key}"
+        if self.preshared_key:
+            yield f"PresharedKey = {self.preshared_key}"
+        if self.endpoint:
+            yield f"Endpoint = {self.endpoint}"
+        if self.allowed_ips:
+            yield f"AllowedIPs = {self.allowed_ips}"
+        if self.keepalive:
+            yield f"PersistentKeepalive = {self.keepalive}"
+        if not wireguard:
+            yield from self.extra
+
+
+@dataclass
+class TunnelSpec:
+    """A configuration file's content. `extra` are further lines of [Interface], adit's only."""
+
+    keys: KeyPair
+    addresses: list[str]
+    peers: list[PeerSpec] = field(default_factory=list)
+    listen_port: int = 0
+    mtu: int = 0
+    extra: list[str] = field(default_factory=list)
+    maps: list[list[str]] = field(default_factory=list)
+
+    def text(self) -> str:
+        """adit's whole file."""
+        lines = ["[Interface]", f"PrivateKey = {self.keys.private}"]
+        lines += [f"Address = {', '.join(self.addresses)}"] if self.addresses else []
+        lines += [f"ListenPort = {self.listen_port}"] if self.listen_port else []
+        lines += [f"MTU = {self.mtu}"] if self.mtu else []
+        lines += self.extra
+        for peer in self.peers:
+            lines += ["", *peer.lines(wireguard=False)]
+        for entry in self.maps:
+            lines += ["", "[Map]", *entry]
+        return "\n".join(lines) + "\n"
+
+    def wireguard_text(self) -> str:
+        """What `wg setconf` understands of it."""
+        lines = ["[Interface]", f"PrivateKey = {self.keys.private}"]
+        lines += [f"ListenPort = {self.listen_port}"] if self.listen_port else []
+        for peer in self.peers:
+            lines += ["", *peer.lines(wireguard=True)]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class PeerState:
+    """One peer as `wg show NAME dump` prints it."""
+
+    public_key: str
+    preshared_key: str
+    endpoint: str
+    allowed_ips: str
+    latest_handshake: int
+    rx_bytes: int
+    tx_bytes: int
+    keepalive: str
+
+
+def parse_dump(text: str) -> list[PeerState]:
+    peers = []
+    for line in text.splitlines()[1:]:
+        key, psk, endpoint, allowed, handshake, rx, tx, keepalive = line.split("\t")
+        peers.append(
+            PeerState(key, psk, endpoint, allowed, int(handshake), int(rx), int(tx), keepalive)
+        )
+    return peers
+
+
+class Tunnel:
+    """One end. `name` is its interface."""
+
+    def __init__(self, where: Namespace, name: str, spec: TunnelSpec):
+        self.where = where
+        self.name = name
+        self.spec = spec
+
+    @property
+    def address(self) -> str:
+        return self.spec.addresses[0].split("/")[0]
+
+    def up(self) -> None:
+        raise NotImplementedError
+
+    def down(self) -> None:
+        raise NotImplementedError
+
+    def crash(self) -> None:
+        """Ends the daemon as kill -9 does."""
+        raise NotImplementedError
+
+    def pid(self) -> int:
+        raise NotImplementedError
+
+    def dump(self) -> list[PeerState]:
+        return parse_dump(run(["wg", "show", self.name, "dump"]).out)
+
+    def peer(self) -> PeerState:
+        """The state of the only peer."""
+        peers = self.dump()
+        if len(peers) != 1:
+            raise LabError(f"{self.name} has {len(peers)} peers, not one")
+        return peers[0]
+
+    def socket(self) -> Path:
+        return WIREGUARD_DIR / f"{self.name}.sock"
+
+
+class WireGuardGo(Tunnel):
+    """wireguard-go, set up with wg(8) and ip(8)."""
+
+    process: Process | None = None
+
+    def up(self) -> None:
+        self.process = self.where.start(
+            *("wireguard-go", "-f", self.name),
+            log=self.name,
+            env={"LOG_LEVEL": os.environ.get("ADIT_LAB_WG_LOG", "error")},
+        )
+        self.process.require(self.socket().exists, 10, f"{self.socket()} exists")
+        config = self.where.dir / f"{self.name}.wg"
+        config.write_text(self.spec.wireguard_text())
+        config.chmod(0o600)
+        run(["wg", "setconf", self.name, str(config)])
+        for address in self.spec.addresses:
+            self.where.address(self.name, address)
+        self.where.ip("link", "set", self.name, "mtu", str(self.spec.mtu or 1420), "up")
+        for peer in self.spec.peers:
+            for prefix in filter(None, (part.strip() for part in peer.allowed_ips.split(","))):
+                if not prefix.endswith("/0"):
+                    self.where.ip("route", "replace", prefix, "dev", self.name)
+
+    def pid(self) -> int:
+        if self.process is None:
+            raise LabError(f"{self.name} is not up")
+        return self.process.pid
+
+    def down(self) -> None:
+        if self.process is not None:
+            self.process.stop()
+            self.socket().unlink(missing_ok=True)
+
+    def crash(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.socket().unlink(missing_ok=True)
+
+
+class Adit(Tunnel):
+    """The product: `adit up FILE` and what follows from it."""
+
+    def __init__(
+        self, where: Namespace, name: str, spec: TunnelSpec, env: dict[str, str] | None = None
+    ):
+        super().__init__(where, name, spec)
+        self.file = where.dir / f"{name}.conf"
+        self.env = dict(env or {})
+        self.write()
+
+    def write(self) -> None:
+        """Writes the specification to the file, as a person would edit it."""
+        backend = os.environ.get("ADIT_TEST_BACKEND")
+        if backend and not any(line.lower().startswith("backend") for line in self.spec.extra):
+            self.spec.extra.append(f"Backend = {backend}")
+        self.file.touch(mode=0o600)
+        self.file.write_text(self.spec.text())
+
+    def cli(self, *args: str, check: bool = True, stdin: str | None = None) -> Completed:
+        return adit(self.where, *args, check=check, env=self.env, stdin=stdin)
+
+    def up(self) -> None:
+        self.cli("up", str(self.file))
+
+    def down(self) -> None:
+        self.cli("down", self.name)
+
+    def status(self) -> dict[str, Any]:
+        result: dict[str, Any] = json.loads(self.cli("status", self.name, "--json").out)
+        return result
+
+    def pid(self) -> int:
+        """The daemon of this interface: the aditd in the namespace that names it."""
+        for pid in self.where.pids():
+            try:
+                argv = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            except OSError:
+                continue
+            if Path(argv[0]).name == "aditd" and any(self.name in arg for arg in argv[1:]):
+                return pid
+        raise LabError(f"no aditd runs for {self.name}")
+
+    def crash(self) -> None:
+        pid = self.pid()
+        os.kill(pid, 9)
+        wait_until(lambda: not alive(pid), 5, f"aditd {pid} is gone")
+
+    def suite(self) -> str | None:
+        """The cipher of the current session, or None."""
+        return self.status()["peers"][0].get("cipher")
+
+    def drops(self) -> dict[str, int]:
+        """Every drop counter of the status, of device and peers, added up by name."""
+        return count_drops(self.status())
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def count_drops(status: Any) -> dict[str, int]:
+    total: dict[str, int] = {}
+    children = status.values() if isinstance(status, dict) else status
+    if isinstance(status, dict) and isinstance(status.get("drops"), dict):
+        for name, count in status["drops"].items():
+            total[name] = total.get(name, 0) + int(count)
+    if isinstance(status, (dict, list)):
+        for child in children:
+            for name, count in count_drops(child).items():
+                total[name] = total.get(name, 0) + count
+    return total
+
+
+def adit_path() -> str:
+    """PATH on which `adit` finds `aditd`, both of the build tree."""
+    return f"{build_dir()}/ctl/cli:{build_dir()}/ctl/daemon:{os.environ['PATH']}"
+
+
+def adit(
+    where: Namespace,
+    *args: str,
+    check: bool = True,
+    env: dict[str, str] | None = None,
+    stdin: str | None = None,
+) -> Completed:
+    """Runs the CLI in a namespace."""
+    merged = {"PATH": adit_path(), **(env or {})}
+    return where.run(tool("ctl/cli/adit"), *args, check=check, env=merged, stdin=stdin)
+
+
+def connected(tunnel: Tunnel, since: int = 0) -> bool:
+    """Whether the only peer has shaken hands later than `since` (seconds since the epoch)."""
+    return tunnel.peer().latest_handshake > since
+
+

@@ -1,0 +1,268 @@
+"""adit and wireguard-go as each other's peer: both roles, with and without a preshared key.
+
+Topologies: `Pair` and `Relayed` in lab/topology.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+
+from lab import (
+    Adit,
+    IperfServer,
+    KeyPair,
+    Lab,
+    Pair,
+    PeerSpec,
+    Tunnel,
+    TunnelSpec,
+    WireGuardGo,
+    add,
+    connected,
+    expect,
+    iperf,
+    key_pair,
+    main,
+    pair,
+    ping,
+    preshared_key,
+    progress,
+    run,
+    scenario,
+    wait_until,
+)
+
+PORT = 51820
+LEFT, RIGHT = "10.10.0.1", "10.10.0.2"
+LEFT6, RIGHT6 = "fd10::1", "fd10::2"
+
+# `ADIT_LAB_REFERENCE=1` puts wireguard-go on both ends: it proves the laboratory, not the product.
+Product: type[Tunnel] = WireGuardGo if os.environ.get("ADIT_LAB_REFERENCE") else Adit
+
+
+def specs(net: Pair, psk: str = "") -> tuple[TunnelSpec, TunnelSpec]:
+    """Left and right, each knowing the other; only the left has an endpoint, so it initiates."""
+    left_keys, right_keys = key_pair(), key_pair()
+    left = TunnelSpec(left_keys, [f"{LEFT}/24", f"{LEFT6}/64"], listen_port=PORT)
+    right = TunnelSpec(right_keys, [f"{RIGHT}/24", f"{RIGHT6}/64"], listen_port=PORT)
+    left.peers.append(
+        PeerSpec(
+            right_keys.public,
+            f"{RIGHT}/32, {RIGHT6}/128",
+            endpoint=f"{net.right_address}:{PORT}",
+            preshared_key=psk,
+        )
+    )
+    right.peers.append(
+        PeerSpec(left_keys.public, f"{LEFT}/32, {LEFT6}/128", preshared_key=psk)
+    )
+    return left, right
+
+
+def both_up(
+    net: Pair, left: type[Tunnel], right: type[Tunnel], psk: str = ""
+) -> tuple[Tunnel, Tunnel]:
+    left_spec, right_spec = specs(net, psk)
+    ends = (
+        left(net.left, net.lab.device("l"), left_spec),
+        right(net.right, net.lab.device("r"), right_spec),
+    )
+    for end in ends:
+        end.up()
+    return ends
+
+
+def traffic(net: Pair) -> None:
+    """Ping in both families, iperf3 over TCP and UDP in both directions."""
+    ping(net.left, RIGHT)
+    ping(net.left, RIGHT6)
+    ping(net.right, LEFT, size=1300)
+    server = IperfServer(net.right)
+    for reverse in (False, True):
+        arrow = "←" if reverse else "→"
+        tcp = iperf(net.left, RIGHT, seconds=2, reverse=reverse)
+        progress(f"TCP {arrow} {tcp.mbps:.0f} Mbit/s")
+        udp = iperf(net.left, RIGHT, seconds=2, reverse=reverse, udp_rate="20M", length=1372)
+        progress(f"UDP {arrow} {udp.mbps:.1f} Mbit/s, {udp.lost_percent:.2f} % lost")
+        expect(udp.lost_percent < 5, f"less than 5 % of 20 Mbit/s lost, not {udp.lost_percent}")
+    server.stop()
+
+
+def talk(lab: Lab, initiator: type[Tunnel], responder: type[Tunnel], psk: bool) -> None:
+    net = pair(lab)
+    left, right = both_up(net, initiator, responder, preshared_key() if psk else "")
+    traffic(net)
+    for end in (left, right):
+        expect(connected(end), f"{end.name} reports a handshake")
+        state = end.peer()
+        expect(state.rx_bytes > 1e6 and state.tx_bytes > 1e6, f"{end.name} counts bytes: {state}")
+
+
+for _psk in (False, True):
+    _suffix = "psk" if _psk else "plain"
+    add(f"initiator_{_suffix}", partial(talk, initiator=Product, responder=WireGuardGo, psk=_psk))
+    add(f"responder_{_suffix}", partial(talk, initiator=WireGuardGo, responder=Product, psk=_psk))
+
+
+@scenario(seconds=40)
+def wrong_preshared_key(lab: Lab) -> None:
+    """With different preshared keys nothing passes; with the right one, set at run time, it does."""
+    net = pair(lab)
+    left, right = both_up(net, WireGuardGo, Product)
+    psk = preshared_key()
+    run(["wg", "set", right.name, "peer", left.spec.keys.public, "preshared-key", "/dev/stdin"],
+        stdin=psk)
+    done = net.left.run("ping", "-n", "-q", "-c", "3", "-i", "0.3", "-W", "1", RIGHT, check=False)
+    expect(done.code != 0, "no answer under different preshared keys")
+    run(["wg", "set", left.name, "peer", right.spec.keys.public, "preshared-key", "/dev/stdin"],
+        stdin=psk)
+    ping(net.left, RIGHT, timeout=20)
+
+
+def restarted(lab: Lab, left: type[Tunnel], right: type[Tunnel]) -> None:
+    """Either side is ended by force and brought up again; the tunnel works each time."""
+    net = pair(lab)
+    ends = both_up(net, left, right)
+    ping(net.left, RIGHT)
+    for end in ends:
+        before = max(other.peer().latest_handshake for other in ends)
+        progress(f"restart of {type(end).__name__} on the {end.where}")
+        end.crash()
+        end.up()
+        # A responder that has lost its keys is called again after 15 s without an answer.
+        ping(net.left, RIGHT, timeout=40)
+        expect(all(connected(other, before - 1) for other in ends), "both shook hands again")
+
+
+add("restart_as_initiator", partial(restarted, left=Product, right=WireGuardGo), seconds=120)
+add("restart_as_responder", partial(restarted, left=WireGuardGo, right=Product), seconds=120)
+
+
+def roaming(lab: Lab, left: type[Tunnel], right: type[Tunnel]) -> None:
+    """The initiator's address changes under a session: the responder follows the first packet."""
+    net = pair(lab)
+    roamer, responder = both_up(net, left, right)
+    ping(net.left, RIGHT)
+    expect(responder.peer().endpoint == f"{net.left_address}:{PORT}", "the first endpoint is known")
+    handshake = responder.peer().latest_handshake
+    for address in ("192.0.2.77", net.left_address):
+        net.left.ip("address", "flush", "dev", "eth0", "scope", "global")
+        net.left.address("eth0", f"{address}/24")
+        if left is WireGuardGo:
+            # It keeps sending from the address that is gone until it hears the endpoint again.
+            run(["wg", "set", roamer.name, "peer", responder.spec.keys.public, "endpoint",
+                 f"{net.right_address}:{PORT}"])
+        ping(net.left, RIGHT)
+        ping(net.right, LEFT)
+        seen = responder.peer().endpoint
+        expect(seen == f"{address}:{PORT}", f"the endpoint moved to {address}, not {seen}")
+    expect(responder.peer().latest_handshake == handshake, "no new handshake was needed")
+
+
+add("roaming_of_the_peer", partial(roaming, left=WireGuardGo, right=Product))
+add("roaming_of_ours", partial(roaming, left=Product, right=WireGuardGo))
+
+
+@scenario(seconds=90)
+def rekey_as_initiator(lab: Lab) -> None:
+    """The initiator changes keys again and again under load; no packet is lost by it."""
+    rekeys(lab, seconds=14, count=3)
+
+
+def rekeys(lab: Lab, seconds: int, count: int) -> None:
+    net = pair(lab)
+    left_spec, right_spec = specs(net)
+    left = Adit(
+        net.left, lab.device("l"), left_spec, env={"ADIT_TEST_REKEY_AFTER_MS": "3000"}
+    )
+    right = WireGuardGo(net.right, lab.device("r"), right_spec)
+    for end in (left, right):
+        end.up()
+    ping(net.left, RIGHT)
+    seen = {right.peer().latest_handshake}
+    # 20 packets a second for the whole time; all must be answered.
+    pinger = net.left.start(
+        *("ping", "-n", "-i", "0.05", "-c", str(seconds * 20), "-W", "2", RIGHT), log="ping"
+    )
+
+    def enough() -> bool:
+        seen.add(right.peer().latest_handshake)
+        return len(seen) > count
+
+    wait_until(enough, seconds, f"{count} new handshakes within {seconds} s")
+    pinger.wait(seconds + 10)
+    expect(" 0% packet loss" in pinger.output(), f"no packet was lost: {pinger.output()[-200:]}")
+
+
+@scenario(seconds=200, full=True)
+def rekey_by_the_peer(lab: Lab) -> None:
+    """wireguard-go's own timer: a new handshake after 120 s, answered by adit."""
+    net = pair(lab)
+    both = both_up(net, WireGuardGo, Product)
+    ping(net.left, RIGHT)
+    first = both[1].peer().latest_handshake
+    pinger = net.left.start("ping", "-n", "-i", "0.2", "-c", "700", "-W", "2", RIGHT, log="ping")
+    wait_until(lambda: connected(both[1], first), 140, "a second handshake")
+    pinger.wait(60)
+    expect(" 0% packet loss" in pinger.output(), f"no packet was lost: {pinger.output()[-200:]}")
+
+
+@scenario(seconds=60)
+def wg_show_and_set(lab: Lab) -> None:
+    """The stock wg tool shows and changes an adit interface through the userspace socket."""
+    net = pair(lab)
+    left, right = both_up(net, WireGuardGo, Product, preshared_key())
+    ping(net.left, RIGHT)
+    name = right.name
+
+    def show(what: str) -> str:
+        return run(["wg", "show", name, what]).out.strip()
+
+    expect(name in run(["wg", "show", "interfaces"]).out.split(), "wg lists the interface")
+    expect(show("public-key") == right.spec.keys.public, "its public key")
+    expect(show("private-key") == right.spec.keys.private, "its private key")
+    expect(show("listen-port") == str(PORT), "its port")
+    state = right.peer()
+    expect(state.public_key == left.spec.keys.public, "its peer")
+    expect(state.preshared_key == left.spec.peers[0].preshared_key, "the peer's preshared key")
+    expect(set(state.allowed_ips.split(",")) == {f"{LEFT}/32", f"{LEFT6}/128"}, "allowed IPs")
+
+    set_peer = ["wg", "set", name, "peer", left.spec.keys.public]
+    run([*set_peer, "persistent-keepalive", "7", "allowed-ips", f"{LEFT}/32,10.20.0.0/16"])
+    state = right.peer()
+    expect(state.keepalive == "7", f"the new keepalive, not {state.keepalive}")
+    expect(set(state.allowed_ips.split(",")) == {f"{LEFT}/32", "10.20.0.0/16"}, "new allowed IPs")
+    ping(net.left, RIGHT)
+
+    other = key_pair()
+    run(["wg", "set", name, "peer", other.public, "allowed-ips", "10.30.0.1/32",
+         "endpoint", "192.0.2.99:1234"])
+    peers = {peer.public_key: peer for peer in right.dump()}
+    expect(peers[other.public].endpoint == "192.0.2.99:1234", "a peer was added")
+    run(["wg", "set", name, "peer", other.public, "remove"])
+    expect(len(right.dump()) == 1, "and removed")
+
+    move_port(net, left, right)
+    change_key(net, left, right, key_pair())
+
+
+def move_port(net: Pair, left: Tunnel, right: Tunnel) -> None:
+    run(["wg", "set", right.name, "listen-port", "51999"])
+    run(["wg", "set", left.name, "peer", right.spec.keys.public, "endpoint",
+         f"{net.right_address}:51999"])
+    ping(net.left, RIGHT, timeout=20)
+
+
+def change_key(net: Pair, left: Tunnel, right: Tunnel, keys: KeyPair) -> None:
+    run(["wg", "set", right.name, "private-key", "/dev/stdin"], stdin=keys.private)
+    run(["wg", "set", left.name, "peer", right.spec.keys.public, "remove"])
+    run(["wg", "set", left.name, "peer", keys.public, "allowed-ips", f"{RIGHT}/32", "endpoint",
+         f"{net.right_address}:51999", "preshared-key", "/dev/stdin"],
+        stdin=left.spec.peers[0].preshared_key)
+    ping(net.left, RIGHT, timeout=20)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
