@@ -15,7 +15,7 @@ enum class Change : std::uint8_t {
   Address,   ///< an address was added or removed, IPv4 or IPv6
   Route,     ///< a route was added or removed, IPv4 or IPv6
   Rule,      ///< a policy rule was added or removed, IPv4 or IPv6
-  Firewall,  ///< another process committed a change to nftables (also iptables-nft, a flush)
+  Firewall,  ///< a change to nftables was committed, by whomever (also iptables-nft, a flush)
 };
 std::string_view changeName(Change change);
 
@@ -35,8 +35,8 @@ class Monitor {
 
   /// Reads all that is pending, without blocking, and calls `callback` once for each kind of
   /// change that was seen. Where the kernel dropped notifications (ENOBUFS) every kind is
-  /// reported. nftables changes of this very process are left out: they would only make the
-  /// reconciler run after itself.
+  /// reported. The reader's own changes are
+  /// reported too: its next run finds nothing to do, and that is the end of it.
   Result<void> dispatch(const std::function<void(Change)>& callback);
 
  private:
