@@ -14,7 +14,9 @@ namespace {
 constexpr char kReady = '+';
 constexpr char kFailed = '-';
 
-void printLines(const std::string& text) { fmt::print(stderr, "{}\n", text); }
+void printLines(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+}
 
 }  // namespace
 
@@ -33,7 +35,9 @@ void StartPipe::ready(const std::vector<std::string>& remarks) {
   send(kReady, text);
 }
 
-void StartPipe::failed(const std::string& message) { send(kFailed, message); }
+void StartPipe::failed(const std::string& message) {
+  send(kFailed, message);
+}
 
 int awaitStart(const UniqueFd& reader, const std::string& name, const std::string& logFile) {
   std::string message;
@@ -58,7 +62,9 @@ int awaitStart(const UniqueFd& reader, const std::string& name, const std::strin
   return message.front() == kReady ? 0 : 1;
 }
 
-void StartNotice::ready(const std::vector<std::string>&) { ::sd_notify(0, "READY=1"); }
+void StartNotice::ready(const std::vector<std::string>&) {
+  ::sd_notify(0, "READY=1");
+}
 
 void StartNotice::failed(const std::string& message) {
   ::sd_notify(0, "STATUS=failed to start");

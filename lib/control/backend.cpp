@@ -18,10 +18,9 @@ Result<ChosenBackend> openBackend(config::Backend wanted, const std::string& nam
   if (!dataPlane) {
     return tl::unexpected(dataPlane.error());
   }
-  return ChosenBackend{std::move(*dataPlane),
-                       wanted == config::Backend::Userspace
-                           ? "Backend = userspace"
-                           : "this version of adit has no kernel module"};
+  return ChosenBackend{std::move(*dataPlane), wanted == config::Backend::Userspace
+                                                  ? "Backend = userspace"
+                                                  : "this version of adit has no kernel module"};
 }
 
 }  // namespace adit::control

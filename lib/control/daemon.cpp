@@ -185,15 +185,14 @@ Result<void> Daemon::startDevice(const config::Config& config) {
     return tl::unexpected(backend.error());
   }
   backend_ = std::move(*backend);
-  DeviceOptions options{.name = name_,
-                        .backendReason = backend_.reason,
-                        .undoFile = undoFile(name_),
-                        .adopted = adopted,
-                        .timing = testTiming(),
-                        .endpointTiming = testEndpointTiming(),
-                        .finished = [this] {
-                          controlServer_->whenFlushed([this] { loop_.exit(0); });
-                        }};
+  DeviceOptions options{
+      .name = name_,
+      .backendReason = backend_.reason,
+      .undoFile = undoFile(name_),
+      .adopted = adopted,
+      .timing = testTiming(),
+      .endpointTiming = testEndpointTiming(),
+      .finished = [this] { controlServer_->whenFlushed([this] { loop_.exit(0); }); }};
   device_ = std::make_unique<Device>(
       DeviceParts{loop_, *clock_, random_, privileged_, *backend_.dataPlane, *kernel_->routing,
                   *kernel_->firewall, resolver_, state_},
@@ -227,7 +226,9 @@ void Daemon::serve() {
   }
 }
 
-void Daemon::scheduleReconcile() { reconcileTimer_.schedule(clock_->now() + kReconcileDelay); }
+void Daemon::scheduleReconcile() {
+  reconcileTimer_.schedule(clock_->now() + kReconcileDelay);
+}
 
 void Daemon::watchKernel() {
   reconcileTimer_ = loop_.timer([this] {

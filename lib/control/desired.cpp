@@ -62,16 +62,6 @@ void addDefaultRouteRules(std::vector<Rule>& rules, int family, std::uint32_t ma
   rules.push_back(specific);
 }
 
-void addReplyRule(std::vector<Rule>& rules, int family, const nat::ReplyMarks& marks,
-                  std::uint32_t table) {
-  Rule rule;
-  rule.family = family;
-  rule.mark = marks.mark;
-  rule.markMask = marks.mask;
-  rule.table = table;
-  rules.push_back(rule);
-}
-
 class Derivation {
  public:
   Derivation(const config::Config& config, const NetworkFacts& facts)
@@ -93,9 +83,9 @@ class Derivation {
       return *config_.interface.mtu;
     }
     const std::uint32_t path = facts_.pathMtu != 0 ? facts_.pathMtu : kDefaultPathMtu;
-    const bool usesV6 = std::ranges::any_of(
-        config_.interface.addresses,
-        [](const InterfaceAddress& address) { return address.address.isV6(); });
+    const bool usesV6 =
+        std::ranges::any_of(config_.interface.addresses,
+                            [](const InterfaceAddress& address) { return address.address.isV6(); });
     return std::max(std::min(path, 65535U) - std::min(kOverhead, path),
                     usesV6 ? kMinimumMtuV6 : kMinimumMtuV4);
   }
@@ -163,9 +153,28 @@ class Derivation {
     }
     for (const int family : {AF_INET, AF_INET6}) {
       if (hasDefaultRoute(prefixes_, family)) {
-        addReplyRule(result_.rules, family, *result_.ruleset.reply, facts_.ownTable);
+        addReplyRules(family);
       }
     }
+  }
+
+  /// The mark alone is not enough: it is restored on output, and a host without a default route
+  /// of its own fails to route the reply before it gets there. What answers from a tunnel address
+  /// belongs to the tunnel in any case.
+  void addReplyRules(int family) {
+    Rule rule;
+    rule.family = family;
+    rule.table = facts_.ownTable;
+    for (const InterfaceAddress& address : config_.interface.addresses) {
+      if (address.address.family() == family) {
+        rule.source = Prefix(address.address, address.address.bits());
+        result_.rules.push_back(rule);
+      }
+    }
+    rule.source.reset();
+    rule.mark = result_.ruleset.reply->mark;
+    rule.markMask = result_.ruleset.reply->mask;
+    result_.rules.push_back(rule);
   }
 
   const config::Config& config_;
@@ -194,8 +203,8 @@ nat::Mapping resolvedMapping(const config::MapConfig& map, nat::Protocol protoco
   mapping.overrideListener = map.overrideListener;
   mapping.label = mapping.listenText();
   if (map.location.file != nullptr) {
-    mapping.location = fmt::format("{}:{}:{}", *map.location.file, map.location.line,
-                                   map.location.column);
+    mapping.location =
+        fmt::format("{}:{}:{}", *map.location.file, map.location.line, map.location.column);
   }
   return mapping;
 }

@@ -125,10 +125,9 @@ Result<ReconcileReport> Device::applyNetwork() {
       endpoints.push_back(*peer->endpoint);
     }
   }
-  const NetworkFacts facts =
-      reconciler_.gatherFacts(config_, options_.name, endpoints, settings_.listenPort != 0
-                                  ? settings_.listenPort
-                                  : parts_.dataPlane.deviceStats().listenPort);
+  const NetworkFacts facts = reconciler_.gatherFacts(
+      config_, options_.name, endpoints,
+      settings_.listenPort != 0 ? settings_.listenPort : parts_.dataPlane.deviceStats().listenPort);
   desired_ = desiredNetwork(config_, facts);
   sessions_.setMtu(desired_.mtu);
   if (desired_.firewallMark != settings_.firewallMark) {

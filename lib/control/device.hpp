@@ -51,9 +51,7 @@ struct DeviceOptions {
   std::function<void()> finished;
 };
 
-class Device final : public DeviceApi,
-                     private dataplane::EventSink,
-                     private noise::SessionActions {
+class Device final : public DeviceApi, private dataplane::EventSink, private noise::SessionActions {
  public:
   Device(const DeviceParts& parts, DeviceOptions options, UndoRecord undo);
   ~Device() override;
@@ -83,7 +81,8 @@ class Device final : public DeviceApi,
   // device.cpp
   Result<void> configureDataPlane(const config::InterfaceConfig& interface);
   Result<ReconcileReport> applyNetwork();
-  [[nodiscard]] dataplane::DeviceSettings settingsOf(const config::InterfaceConfig& interface) const;
+  [[nodiscard]] dataplane::DeviceSettings settingsOf(
+      const config::InterfaceConfig& interface) const;
   void setDns(const config::InterfaceConfig& interface);
   void saveUndo();
   void logReport(const ReconcileReport& report) const;
@@ -132,8 +131,7 @@ class Device final : public DeviceApi,
   void initiationFailed(noise::PeerId peer, const Error& error) override;
 
   // device_snapshot.cpp
-  [[nodiscard]] PeerSnapshot snapshotOf(const Peer& peer,
-                                        const dataplane::PeerStats* stats) const;
+  [[nodiscard]] PeerSnapshot snapshotOf(const Peer& peer, const dataplane::PeerStats* stats) const;
   [[nodiscard]] std::vector<MapSnapshot> mapSnapshots() const;
 
   DeviceParts parts_;

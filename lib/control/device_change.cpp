@@ -39,8 +39,8 @@ void Device::moveAllowedIps(Peer& owner, std::vector<std::string>& remarks) {
       if (std::ranges::find(owner.allowedIps, prefix) == owner.allowedIps.end()) {
         return false;
       }
-      remarks.push_back(fmt::format("{} was taken from peer {}", prefix.toString(),
-                                    other->label()));
+      remarks.push_back(
+          fmt::format("{} was taken from peer {}", prefix.toString(), other->label()));
       return true;
     });
     if (taken != 0) {

@@ -21,9 +21,7 @@ struct Device::Peer {
   std::optional<Endpoint> endpoint;
 
   /// The configured name, or something that a log line can name the peer by.
-  [[nodiscard]] std::string label() const {
-    return name.empty() ? publicKey.toBase64() : name;
-  }
+  [[nodiscard]] std::string label() const { return name.empty() ? publicKey.toBase64() : name; }
 };
 
 }  // namespace adit::control

@@ -27,8 +27,8 @@ Device::Peer& Device::addPeer(const crypto::PublicKey& key) {
     return parts_.routing.lookupRoute(address, settings_.firewallMark).has_value();
   };
   const noise::PeerId id = nextPeerId_++;
-  auto peer = std::make_unique<Peer>(
-      id, key, EndpointPolicy(std::move(hasRoute), options_.endpointTiming));
+  auto peer =
+      std::make_unique<Peer>(id, key, EndpointPolicy(std::move(hasRoute), options_.endpointTiming));
   byKey_[key] = id;
   return *peers_.emplace(id, std::move(peer)).first->second;
 }
@@ -112,8 +112,7 @@ void Device::startLookup(Peer& peer) {
       spdlog::warn("{}: peer {}: {}; trying again", options_.name, waiting->label(),
                    resolution.error().message);
     }
-    if (const auto use =
-            waiting->endpointPolicy.lookupFinished(resolution, parts_.clock.now())) {
+    if (const auto use = waiting->endpointPolicy.lookupFinished(resolution, parts_.clock.now())) {
       spdlog::info("{}: peer {} is looked for at {}", options_.name, waiting->label(),
                    use->toString());
       setEndpoint(*waiting, *use);
@@ -155,7 +154,8 @@ void Device::runTimers() {
 void Device::scheduleTimers() {
   std::optional<BootTime> next = sessions_.nextDeadline();
   for (const auto& [id, peer] : peers_) {
-    if (const auto lookup = peer->endpointPolicy.nextLookup(); lookup && (!next || *lookup < *next)) {
+    if (const auto lookup = peer->endpointPolicy.nextLookup();
+        lookup && (!next || *lookup < *next)) {
       next = lookup;
     }
   }
@@ -181,7 +181,9 @@ void Device::needHandshake(noise::PeerId peer, dataplane::HandshakeReason) {
   sessions_.needHandshake(peer);
 }
 
-void Device::keyConfirmed(noise::PeerId peer) { sessions_.keyConfirmed(peer); }
+void Device::keyConfirmed(noise::PeerId peer) {
+  sessions_.keyConfirmed(peer);
+}
 
 void Device::endpointMoved(noise::PeerId id, const Endpoint& endpoint) {
   Peer* peer = find(id);
@@ -194,7 +196,9 @@ void Device::endpointMoved(noise::PeerId id, const Endpoint& endpoint) {
   storePeer(*peer);
 }
 
-void Device::keysExpired(noise::PeerId peer) { sessions_.keysExpired(peer); }
+void Device::keysExpired(noise::PeerId peer) {
+  sessions_.keysExpired(peer);
+}
 
 void Device::control(noise::PeerId peer, std::span<const std::uint8_t> message) {
   sessions_.control(peer, message);
@@ -237,9 +241,13 @@ void Device::sendControl(noise::PeerId peer, std::span<const std::uint8_t> messa
   parts_.dataPlane.sendControl(peer, message);
 }
 
-void Device::dropStaged(noise::PeerId peer) { parts_.dataPlane.dropStaged(peer); }
+void Device::dropStaged(noise::PeerId peer) {
+  parts_.dataPlane.dropStaged(peer);
+}
 
-void Device::dropKeys(noise::PeerId peer) { parts_.dataPlane.dropKeys(peer); }
+void Device::dropKeys(noise::PeerId peer) {
+  parts_.dataPlane.dropKeys(peer);
+}
 
 void Device::peerTimestampAccepted(noise::PeerId id, const noise::Tai64n& timestamp) {
   Peer* peer = find(id);
@@ -279,10 +287,10 @@ void Device::handshakeCompleted(noise::PeerId id, noise::Role role, crypto::Suit
 
 void Device::handshakeGivenUp(noise::PeerId id) {
   if (const Peer* peer = find(id)) {
-    spdlog::warn("{}: peer {} has not answered for {} s at {}", options_.name, peer->label(),
-                 std::chrono::duration_cast<std::chrono::seconds>(options_.timing.rekeyAttempt)
-                     .count(),
-                 peer->endpoint ? peer->endpoint->toString() : "(no endpoint)");
+    spdlog::warn(
+        "{}: peer {} has not answered for {} s at {}", options_.name, peer->label(),
+        std::chrono::duration_cast<std::chrono::seconds>(options_.timing.rekeyAttempt).count(),
+        peer->endpoint ? peer->endpoint->toString() : "(no endpoint)");
   }
 }
 

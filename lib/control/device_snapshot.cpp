@@ -61,8 +61,7 @@ PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* st
   }
   if (const auto state = sessions_.state(peer.id)) {
     snapshot.lastHandshake = state->lastHandshakeRealTime;
-    snapshot.clockBehind =
-        state->drops[static_cast<std::size_t>(noise::HandshakeDrop::Replayed)];
+    snapshot.clockBehind = state->drops[static_cast<std::size_t>(noise::HandshakeDrop::Replayed)];
     addDrops(snapshot.drops, state->drops);
   }
   return snapshot;
@@ -82,12 +81,12 @@ std::vector<MapSnapshot> Device::mapSnapshots() const {
     reason = "the ruleset in the kernel is another one; it is being restored";
   }
   for (const nat::Mapping& mapping : desired_.ruleset.mappings) {
-    maps.push_back({.listen = mapping.listenText(),
-                    .target = targetText(mapping),
-                    .source = mapping.source == nat::SourceMode::Preserve ? "preserve"
-                                                                          : "masquerade",
-                    .active = reason.empty(),
-                    .reason = reason});
+    maps.push_back(
+        {.listen = mapping.listenText(),
+         .target = targetText(mapping),
+         .source = mapping.source == nat::SourceMode::Preserve ? "preserve" : "masquerade",
+         .active = reason.empty(),
+         .reason = reason});
   }
   return maps;
 }

@@ -37,7 +37,9 @@ std::optional<BootTime> EndpointPolicy::nextLookup() const {
   return nextLookup_;
 }
 
-void EndpointPolicy::lookupStarted() { lookingUp_ = true; }
+void EndpointPolicy::lookupStarted() {
+  lookingUp_ = true;
+}
 
 std::optional<Endpoint> EndpointPolicy::lookupFinished(const Result<std::vector<Endpoint>>& result,
                                                        BootTime now) {

@@ -15,8 +15,7 @@ void check(int result, const char* what) {
 }
 
 std::uint64_t microseconds(BootTime time) {
-  return static_cast<std::uint64_t>(
-      std::chrono::ceil<std::chrono::microseconds>(time).count());
+  return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::microseconds>(time).count());
 }
 
 }  // namespace
@@ -67,7 +66,8 @@ void EventSource::Release::operator()(State* state) const {
 
 void EventSource::schedule(BootTime when) {
   check(sd_event_source_set_time(state_->source, microseconds(when)), "sd_event_source_set_time");
-  check(sd_event_source_set_enabled(state_->source, SD_EVENT_ONESHOT), "sd_event_source_set_enabled");
+  check(sd_event_source_set_enabled(state_->source, SD_EVENT_ONESHOT),
+        "sd_event_source_set_enabled");
 }
 
 void EventSource::cancel() {
@@ -78,9 +78,13 @@ void EventSource::setEvents(std::uint32_t events) {
   check(sd_event_source_set_io_events(state_->source, events), "sd_event_source_set_io_events");
 }
 
-EventLoop::EventLoop() { check(sd_event_new(&event_), "sd_event_new"); }
+EventLoop::EventLoop() {
+  check(sd_event_new(&event_), "sd_event_new");
+}
 
-EventLoop::~EventLoop() { sd_event_unref(event_); }
+EventLoop::~EventLoop() {
+  sd_event_unref(event_);
+}
 
 EventSource EventLoop::watch(int descriptor, std::uint32_t events,
                              std::function<void(std::uint32_t)> callback) {
@@ -131,6 +135,8 @@ int EventLoop::run() {
   return code;
 }
 
-void EventLoop::exit(int code) { check(sd_event_exit(event_, code), "sd_event_exit"); }
+void EventLoop::exit(int code) {
+  check(sd_event_exit(event_, code), "sd_event_exit");
+}
 
 }  // namespace adit::control

@@ -23,7 +23,9 @@ bool contains(const std::vector<std::uint32_t>& tables, std::uint32_t table) {
   return std::ranges::find(tables, table) != tables.end();
 }
 
-bool sameRule(const Rule& a, const Rule& b) { return a.sameAs(b); }
+bool sameRule(const Rule& a, const Rule& b) {
+  return a.sameAs(b);
+}
 
 /// The kernel evaluates rules by priority; `wanted` is in the order of adding, each before the
 /// ones that are there.
@@ -59,8 +61,7 @@ NetworkFacts Reconciler::gatherFacts(const config::Config& config, const std::st
   }
   std::optional<Route> defaultRoute;
   for (const int family : {AF_INET, AF_INET6}) {
-    const auto routes =
-        routing_.routes({.family = family, .table = netlink::kMainTable});
+    const auto routes = routing_.routes({.family = family, .table = netlink::kMainTable});
     if (!routes) {
       continue;
     }
@@ -75,14 +76,15 @@ NetworkFacts Reconciler::gatherFacts(const config::Config& config, const std::st
   }
   const std::vector<std::uint32_t> own = ownTables(facts.interfaceIndex);
   facts.ownTable = own.empty() ? 0 : own.front();
-  for (std::uint32_t table = kFirstOwnTable; facts.ownTable == 0 && table < kLastOwnTable; ++table) {
+  for (std::uint32_t table = kFirstOwnTable; facts.ownTable == 0 && table < kLastOwnTable;
+       ++table) {
     const auto used = routing_.routes({.table = table});
     if (!used || used->empty()) {
       facts.ownTable = table;
     }
   }
-  const std::uint32_t mark = config.interface.firewallMark.value_or(
-      needsOwnTable(config) ? facts.ownTable : 0);
+  const std::uint32_t mark =
+      config.interface.firewallMark.value_or(needsOwnTable(config) ? facts.ownTable : 0);
   for (const Endpoint& endpoint : endpoints) {
     const auto answer = routing_.lookupRoute(endpoint.address, mark);
     if (answer && answer->mtu != 0 && answer->interface != facts.interfaceIndex &&
@@ -108,8 +110,7 @@ std::vector<std::uint32_t> Reconciler::ownTables(std::uint32_t index) {
   if (index == 0) {
     return tables;
   }
-  const auto routes =
-      routing_.routes({.protocol = netlink::kRouteProtocol, .interface = index});
+  const auto routes = routing_.routes({.protocol = netlink::kRouteProtocol, .interface = index});
   if (routes) {
     for (const Route& route : *routes) {
       if (route.table != netlink::kMainTable && !contains(tables, route.table)) {
@@ -181,8 +182,7 @@ void Reconciler::applyAddresses(const DesiredNetwork& desired, std::uint32_t ind
 }
 
 void Reconciler::applyRoutes(const DesiredNetwork& desired, std::uint32_t index) {
-  const auto present =
-      routing_.routes({.protocol = netlink::kRouteProtocol, .interface = index});
+  const auto present = routing_.routes({.protocol = netlink::kRouteProtocol, .interface = index});
   if (!present) {
     report_.warnings.push_back(present.error().message);
     return;
@@ -191,7 +191,8 @@ void Reconciler::applyRoutes(const DesiredNetwork& desired, std::uint32_t index)
     return a.destination == b.destination && a.table == b.table;
   };
   for (const Route& route : desired.routes) {
-    const bool there = std::ranges::any_of(*present, [&](const Route& r) { return same(r, route); });
+    const bool there =
+        std::ranges::any_of(*present, [&](const Route& r) { return same(r, route); });
     if (!there && noted(routing_.addRoute(route))) {
       changed(fmt::format("route {} added", route.toString()));
     }
@@ -259,9 +260,9 @@ void Reconciler::applySysctl(const nat::SysctlNeed& need) {
   if (!present && present.error().code == ENOENT && !need.required) {
     return;
   }
-  const bool differs = present && *present != need.value &&
-                       (need.onlyWhen.empty() ||
-                        std::ranges::find(need.onlyWhen, *present) != need.onlyWhen.end());
+  const bool differs =
+      present && *present != need.value &&
+      (need.onlyWhen.empty() || std::ranges::find(need.onlyWhen, *present) != need.onlyWhen.end());
   if (present && !differs) {
     return;
   }
@@ -303,8 +304,7 @@ void Reconciler::applyFirewall(const DesiredNetwork& desired) {
       changed(fmt::format("nft table inet {} removed", desired.ruleset.tableName()));
       break;
   }
-  report_.warnings.insert(report_.warnings.end(), change->warnings.begin(),
-                          change->warnings.end());
+  report_.warnings.insert(report_.warnings.end(), change->warnings.begin(), change->warnings.end());
 }
 
 std::vector<std::string> Reconciler::remove(const std::string& interface) {
@@ -319,8 +319,7 @@ std::vector<std::string> Reconciler::remove(const std::string& interface) {
     for (const int family : {AF_INET, AF_INET6}) {
       removeOwnRules(family, tables);
     }
-    const auto routes =
-        routing_.routes({.protocol = netlink::kRouteProtocol, .interface = index});
+    const auto routes = routing_.routes({.protocol = netlink::kRouteProtocol, .interface = index});
     for (const Route& route : routes ? *routes : std::vector<Route>{}) {
       noted(routing_.removeRoute(route));
     }

@@ -30,8 +30,7 @@ class SystemResolver final : public Resolver {
  public:
   explicit SystemResolver(EventLoop& loop);
   ~SystemResolver() override;
-  void resolve(const config::EndpointName& name,
-               std::function<void(Resolution)> callback) override;
+  void resolve(const config::EndpointName& name, std::function<void(Resolution)> callback) override;
 
  private:
   struct Shared;

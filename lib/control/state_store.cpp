@@ -140,7 +140,9 @@ Result<void> StateStore::setPeer(const crypto::PublicKey& key, const StoredPeer&
   return flush();
 }
 
-void StateStore::removePeer(const crypto::PublicKey& key) { peers_.erase(key); }
+void StateStore::removePeer(const crypto::PublicKey& key) {
+  peers_.erase(key);
+}
 
 Result<void> StateStore::flush() {
   lastDurable_ = clock_.now();

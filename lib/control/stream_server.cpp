@@ -82,8 +82,7 @@ StreamServer::StreamServer(EventLoop& loop, UniqueFd listener, Options options, 
 StreamServer::~StreamServer() = default;
 
 void StreamServer::accept() {
-  UniqueFd descriptor(
-      ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd descriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!descriptor) {
     return;
   }

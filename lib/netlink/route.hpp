@@ -74,6 +74,8 @@ struct Rule {
   std::uint32_t priority = 0;
   std::optional<std::uint32_t> mark;
   std::uint32_t markMask = 0xffffffff;
+  /// `from`, of the rule's family.
+  std::optional<Prefix> source;
   /// `not`: the rule applies where the selector does not match.
   bool invert = false;
   std::uint32_t table = kMainTable;

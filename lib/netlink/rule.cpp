@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint32_t kNoSuppression = 0xffffffff;
 
 /// Selectors that Rule does not hold.
-constexpr std::array<std::uint16_t, 10> kForeignAttributes = {
-    FRA_DST,       FRA_SRC,      FRA_OIFNAME,     FRA_TUN_ID,      FRA_L3MDEV,
+constexpr std::array<std::uint16_t, 9> kForeignAttributes = {
+    FRA_DST,       FRA_OIFNAME,     FRA_TUN_ID,      FRA_L3MDEV,
     FRA_UID_RANGE, FRA_IP_PROTO, FRA_SPORT_RANGE, FRA_DPORT_RANGE, FRA_GOTO};
 
 Rule parseRule(const nlmsghdr* message) {
@@ -33,6 +33,9 @@ Rule parseRule(const nlmsghdr* message) {
   const std::uint32_t suppressed = attributes.u32(FRA_SUPPRESS_PREFIXLEN).value_or(kNoSuppression);
   if (suppressed != kNoSuppression) {
     rule.suppressPrefixLength = suppressed;
+  }
+  if (const auto source = attributes.address(FRA_SRC)) {
+    rule.source = Prefix(*source, header->src_len);
   }
   rule.inputInterface = attributes.string(FRA_IIFNAME).value_or("");
   rule.protocol = attributes.u8(FRA_PROTOCOL).value_or(0);
@@ -61,6 +64,10 @@ void putRule(Message& message, const Rule& rule) {
     message.putU32(FRA_FWMARK, *rule.mark);
     message.putU32(FRA_FWMASK, rule.markMask);
   }
+  if (rule.source) {
+    header.src_len = static_cast<std::uint8_t>(rule.source->length());
+    message.put(FRA_SRC, rule.source->address());
+  }
   if (rule.suppressPrefixLength) {
     message.putU32(FRA_SUPPRESS_PREFIXLEN, *rule.suppressPrefixLength);
   }
@@ -78,6 +85,9 @@ std::string Rule::toString() const {
   }
   if (invert) {
     text += " not";
+  }
+  if (source) {
+    text += fmt::format(" from {}", source->toString());
   }
   if (mark) {
     text += fmt::format(" fwmark {:#x}", *mark);

@@ -95,8 +95,8 @@ Prefix::Prefix(const IpAddress& address, unsigned length)
   std::array<std::uint8_t, 16> bytes{};
   std::ranges::copy(address.bytes(), bytes.begin());
   maskHostBits(bytes, length_);
-  address_ = address.isV4() ? IpAddress::fromV4(std::span(bytes).first<4>())
-                            : IpAddress::fromV6(bytes);
+  address_ =
+      address.isV4() ? IpAddress::fromV4(std::span(bytes).first<4>()) : IpAddress::fromV6(bytes);
 }
 
 Result<Prefix> Prefix::parse(std::string_view text, bool* hadHostBits) {
@@ -119,7 +119,9 @@ bool Prefix::contains(const Prefix& other) const {
   return other.length_ >= length_ && contains(other.address_);
 }
 
-std::string Prefix::toString() const { return fmt::format("{}/{}", address_.toString(), length_); }
+std::string Prefix::toString() const {
+  return fmt::format("{}/{}", address_.toString(), length_);
+}
 
 Result<InterfaceAddress> InterfaceAddress::parse(std::string_view text) {
   const auto slash = text.find('/');
@@ -188,8 +190,7 @@ Endpoint Endpoint::fromSockaddr(const sockaddr* address) {
     std::memcpy(&in6, address, sizeof(in6));
     endpoint.port = ntohs(in6.sin6_port);
     if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
-      endpoint.address =
-          IpAddress::fromV4(std::span(in6.sin6_addr.s6_addr).last<4>());
+      endpoint.address = IpAddress::fromV4(std::span(in6.sin6_addr.s6_addr).last<4>());
     } else {
       endpoint.address = IpAddress::fromV6(std::span(in6.sin6_addr.s6_addr));
       endpoint.scopeId = endpoint.address.isLinkLocalV6() ? in6.sin6_scope_id : 0;

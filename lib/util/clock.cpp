@@ -13,8 +13,12 @@ std::chrono::nanoseconds read(clockid_t clock) {
 
 }  // namespace
 
-BootTime SystemClock::now() const { return read(CLOCK_BOOTTIME); }
+BootTime SystemClock::now() const {
+  return read(CLOCK_BOOTTIME);
+}
 
-std::chrono::nanoseconds SystemClock::realTime() const { return read(CLOCK_REALTIME); }
+std::chrono::nanoseconds SystemClock::realTime() const {
+  return read(CLOCK_REALTIME);
+}
 
 }  // namespace adit
