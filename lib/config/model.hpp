@@ -4,17 +4,29 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "crypto/hash.hpp"
 #include "crypto/key.hpp"
 #include "crypto/suite.hpp"
 #include "util/address.hpp"
 
 namespace adit::config {
+
+/// Whose grammar a text is read by.
+enum class Dialect : std::uint8_t {
+  /// The whole grammar of docs/configuration.md.
+  Adit,
+  /// What wg(8) setconf, addconf and syncconf take: the tunnel's own keys, PrivateKey optional.
+  WireGuard,
+};
+
+enum class Section : std::uint8_t { Interface, Peer, Map, Tune };
 
 /// Where something stands in a file. Lines and columns start at 1; columns count bytes. Line 0
 /// stands for something that no file said.
@@ -66,10 +78,12 @@ struct InterfaceConfig {
   /// Shell text whose output is the key; run by the daemon, never by the parser.
   std::string privateKeyCommand;
   std::vector<InterfaceAddress> addresses;
+  /// Nothing, or 0 as wg(8) has it, leaves the choice to the system.
   std::optional<std::uint16_t> listenPort;
   /// Nothing is `auto`.
   std::optional<std::uint16_t> mtu;
-  /// Nothing is `off` (and wg-quick's automatic mark for default routes).
+  /// Nothing is `off` (and wg-quick's automatic mark for default routes). 0 comes from
+  /// Dialect::WireGuard alone and says that `FwMark = off` stood there, which addconf must apply.
   std::optional<std::uint32_t> firewallMark;
   std::vector<IpAddress> dnsServers;
   std::vector<std::string> dnsSearch;
@@ -164,10 +178,20 @@ struct Diagnostic {
   [[nodiscard]] std::string toString() const;
 };
 
+/// What a file was when it was loaded, so that `adit save` can tell that somebody edited it since.
+struct FileStamp {
+  std::filesystem::path path;
+  std::uint64_t size = 0;
+  crypto::Hash hash{};
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
 /// Every diagnostic of one run, in file order. `config` is there when none is an error.
 struct Outcome {
   std::optional<Config> config;
   std::vector<Diagnostic> diagnostics;
+  /// The files that load() read for it: the named one, then those of NAME.d.
+  std::vector<FileStamp> files;
   [[nodiscard]] bool ok() const { return config.has_value(); }
 };
 
