@@ -5,22 +5,26 @@ Topologies: `Pair` and `Relayed` in lab/topology.py.
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 
 from lab import (
+    LEFT,
+    LEFT6,
+    PORT,
+    RIGHT,
+    RIGHT6,
     Adit,
     IperfServer,
     KeyPair,
     Lab,
     Pair,
-    PeerSpec,
+    Side,
     Tunnel,
-    TunnelSpec,
     WireGuardGo,
     add,
     connected,
+    ends,
     expect,
     iperf,
     key_pair,
@@ -34,44 +38,15 @@ from lab import (
     wait_until,
 )
 
-PORT = 51820
-LEFT, RIGHT = "10.10.0.1", "10.10.0.2"
-LEFT6, RIGHT6 = "fd10::1", "fd10::2"
-
-# `ADIT_LAB_REFERENCE=1` puts wireguard-go on both ends: it proves the laboratory, not the product.
-Product: type[Tunnel] = WireGuardGo if os.environ.get("ADIT_LAB_REFERENCE") else Adit
-
-
-def specs(net: Pair, psk: str = "") -> tuple[TunnelSpec, TunnelSpec]:
-    """Left and right, each knowing the other; only the left has an endpoint, so it initiates."""
-    left_keys, right_keys = key_pair(), key_pair()
-    left = TunnelSpec(left_keys, [f"{LEFT}/24", f"{LEFT6}/64"], listen_port=PORT)
-    right = TunnelSpec(right_keys, [f"{RIGHT}/24", f"{RIGHT6}/64"], listen_port=PORT)
-    left.peers.append(
-        PeerSpec(
-            right_keys.public,
-            f"{RIGHT}/32, {RIGHT6}/128",
-            endpoint=f"{net.right_address}:{PORT}",
-            preshared_key=psk,
-        )
-    )
-    right.peers.append(
-        PeerSpec(left_keys.public, f"{LEFT}/32, {LEFT6}/128", preshared_key=psk)
-    )
-    return left, right
+PRODUCT = Side()
+PEER = Side(WireGuardGo)
 
 
 def both_up(
-    net: Pair, left: type[Tunnel], right: type[Tunnel], psk: str = ""
+    net: Pair, left: Side, right: Side, psk: str = ""
 ) -> tuple[Tunnel, Tunnel]:
-    left_spec, right_spec = specs(net, psk)
-    ends = (
-        left(net.left, net.lab.device("l"), left_spec),
-        right(net.right, net.lab.device("r"), right_spec),
-    )
-    for end in ends:
-        end.up()
-    return ends
+    endpoint = f"{net.right_address}:{PORT}"
+    return ends.both_up(net.lab, (net.left, left), (net.right, right), endpoint, psk)
 
 
 def traffic(net: Pair) -> None:
@@ -90,7 +65,7 @@ def traffic(net: Pair) -> None:
     server.stop()
 
 
-def talk(lab: Lab, initiator: type[Tunnel], responder: type[Tunnel], psk: bool) -> None:
+def talk(lab: Lab, initiator: Side, responder: Side, psk: bool) -> None:
     net = pair(lab)
     left, right = both_up(net, initiator, responder, preshared_key() if psk else "")
     traffic(net)
@@ -102,15 +77,15 @@ def talk(lab: Lab, initiator: type[Tunnel], responder: type[Tunnel], psk: bool) 
 
 for _psk in (False, True):
     _suffix = "psk" if _psk else "plain"
-    add(f"initiator_{_suffix}", partial(talk, initiator=Product, responder=WireGuardGo, psk=_psk))
-    add(f"responder_{_suffix}", partial(talk, initiator=WireGuardGo, responder=Product, psk=_psk))
+    add(f"initiator_{_suffix}", partial(talk, initiator=PRODUCT, responder=PEER, psk=_psk))
+    add(f"responder_{_suffix}", partial(talk, initiator=PEER, responder=PRODUCT, psk=_psk))
 
 
 @scenario(seconds=40)
 def wrong_preshared_key(lab: Lab) -> None:
     """With different preshared keys nothing passes; with the right one, set at run time, it does."""
     net = pair(lab)
-    left, right = both_up(net, WireGuardGo, Product)
+    left, right = both_up(net, PEER, PRODUCT)
     psk = preshared_key()
     run(["wg", "set", right.name, "peer", left.spec.keys.public, "preshared-key", "/dev/stdin"],
         stdin=psk)
@@ -121,26 +96,26 @@ def wrong_preshared_key(lab: Lab) -> None:
     ping(net.left, RIGHT, timeout=20)
 
 
-def restarted(lab: Lab, left: type[Tunnel], right: type[Tunnel]) -> None:
+def restarted(lab: Lab, left: Side, right: Side) -> None:
     """Either side is ended by force and brought up again; the tunnel works each time."""
     net = pair(lab)
-    ends = both_up(net, left, right)
+    both = both_up(net, left, right)
     ping(net.left, RIGHT)
-    for end in ends:
-        before = max(other.peer().latest_handshake for other in ends)
+    for end in both:
+        before = max(other.peer().latest_handshake for other in both)
         progress(f"restart of {type(end).__name__} on the {end.where}")
         end.crash()
         end.up()
         # A responder that has lost its keys is called again after 15 s without an answer.
         ping(net.left, RIGHT, timeout=40)
-        expect(all(connected(other, before - 1) for other in ends), "both shook hands again")
+        expect(all(connected(other, before - 1) for other in both), "both shook hands again")
 
 
-add("restart_as_initiator", partial(restarted, left=Product, right=WireGuardGo), seconds=120)
-add("restart_as_responder", partial(restarted, left=WireGuardGo, right=Product), seconds=120)
+add("restart_as_initiator", partial(restarted, left=PRODUCT, right=PEER), seconds=120)
+add("restart_as_responder", partial(restarted, left=PEER, right=PRODUCT), seconds=120)
 
 
-def roaming(lab: Lab, left: type[Tunnel], right: type[Tunnel]) -> None:
+def roaming(lab: Lab, left: Side, right: Side) -> None:
     """The initiator's address changes under a session: the responder follows the first packet."""
     net = pair(lab)
     roamer, responder = both_up(net, left, right)
@@ -150,7 +125,7 @@ def roaming(lab: Lab, left: type[Tunnel], right: type[Tunnel]) -> None:
     for address in ("192.0.2.77", net.left_address):
         net.left.ip("address", "flush", "dev", "eth0", "scope", "global")
         net.left.address("eth0", f"{address}/24")
-        if left is WireGuardGo:
+        if left is PEER:
             # It keeps sending from the address that is gone until it hears the endpoint again.
             run(["wg", "set", roamer.name, "peer", responder.spec.keys.public, "endpoint",
                  f"{net.right_address}:{PORT}"])
@@ -161,8 +136,8 @@ def roaming(lab: Lab, left: type[Tunnel], right: type[Tunnel]) -> None:
     expect(responder.peer().latest_handshake == handshake, "no new handshake was needed")
 
 
-add("roaming_of_the_peer", partial(roaming, left=WireGuardGo, right=Product))
-add("roaming_of_ours", partial(roaming, left=Product, right=WireGuardGo))
+add("roaming_of_the_peer", partial(roaming, left=PEER, right=PRODUCT))
+add("roaming_of_ours", partial(roaming, left=PRODUCT, right=PEER))
 
 
 @scenario(seconds=90)
@@ -173,13 +148,8 @@ def rekey_as_initiator(lab: Lab) -> None:
 
 def rekeys(lab: Lab, seconds: int, count: int) -> None:
     net = pair(lab)
-    left_spec, right_spec = specs(net)
-    left = Adit(
-        net.left, lab.device("l"), left_spec, env={"ADIT_TEST_REKEY_AFTER_MS": "3000"}
-    )
-    right = WireGuardGo(net.right, lab.device("r"), right_spec)
-    for end in (left, right):
-        end.up()
+    quick = Side(Adit, env={"ADIT_TEST_REKEY_AFTER_MS": "3000"})
+    _, right = both_up(net, quick, PEER)
     ping(net.left, RIGHT)
     seen = {right.peer().latest_handshake}
     # 20 packets a second for the whole time; all must be answered.
@@ -200,7 +170,7 @@ def rekeys(lab: Lab, seconds: int, count: int) -> None:
 def rekey_by_the_peer(lab: Lab) -> None:
     """wireguard-go's own timer: a new handshake after 120 s, answered by adit."""
     net = pair(lab)
-    both = both_up(net, WireGuardGo, Product)
+    both = both_up(net, PEER, PRODUCT)
     ping(net.left, RIGHT)
     first = both[1].peer().latest_handshake
     pinger = net.left.start("ping", "-n", "-i", "0.2", "-c", "700", "-W", "2", RIGHT, log="ping")
@@ -213,7 +183,7 @@ def rekey_by_the_peer(lab: Lab) -> None:
 def wg_show_and_set(lab: Lab) -> None:
     """The stock wg tool shows and changes an adit interface through the userspace socket."""
     net = pair(lab)
-    left, right = both_up(net, WireGuardGo, Product, preshared_key())
+    left, right = both_up(net, PEER, PRODUCT, preshared_key())
     ping(net.left, RIGHT)
     name = right.name
 

@@ -1,5 +1,8 @@
 """A small laboratory of network namespaces: machines, cables, daemons, traffic, clean-up."""
 
+from . import ends
+from .dns import NameServer
+from .ends import LEFT, LEFT6, PORT, RIGHT, RIGHT6, Product, Side, specs
 from .network import Interrupted, Lab, Namespace, build_dir, install_signal_handlers, link, tool
 from .process import (
     Completed,
@@ -13,7 +16,7 @@ from .process import (
 )
 from .scenario import add, expect, main, progress, scenario
 from .state import difference, require_same, snapshot
-from .topology import Home, Pair, Relay, Relayed, home, pair, relayed
+from .topology import Crossroads, Home, Pair, Relay, Relayed, crossroads, home, pair, relayed
 from .traffic import (
     Iperf,
     IperfServer,

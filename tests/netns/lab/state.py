@@ -28,7 +28,7 @@ State = dict[str, list[str]]
 
 
 def snapshot(where: Namespace) -> State:
-    """Links, addresses, rules, routes, firewall, sysctls, daemons, runtime files."""
+    """Links, addresses, rules, routes, firewall, sysctls, sockets, runtime files but the logs."""
     state: State = {}
     for argv in COMMANDS:
         # Counters and expiry times differ between two equal states.
@@ -38,7 +38,7 @@ def snapshot(where: Namespace) -> State:
     state["sysctl"] = [f"{key} {value}" for key, value in zip(SYSCTLS, values, strict=True)]
     state["sockets"] = where.run("ss", "-Hlnptu").out.splitlines()
     runtime = Path(where.env["ADIT_RUNTIME_DIR"])
-    files = [path for path in runtime.rglob("*") if not path.is_dir()] if runtime.exists() else []
+    files = [path for path in runtime.rglob("*") if not path.is_dir() and path.suffix != ".log"]
     state["runtime files"] = sorted(str(path.relative_to(runtime)) for path in files)
     names = where.lab.devices
     state["sockets of wg"] = sorted(n for n in names if (WIREGUARD_DIR / f"{n}.sock").exists())

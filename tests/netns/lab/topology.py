@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .network import Lab, Namespace, link, tool
 from .process import LabError, Process
@@ -96,6 +96,39 @@ def relayed(lab: Lab) -> Relayed:
     middle.address("right0", "198.51.100.254/24")
     right.address("eth0", f"{net.right_address}/24")
     return net
+
+
+@dataclass
+class Crossroads(Relayed):
+    """`Relayed` with a router in the middle, and a stranger with many addresses.
+
+    ::
+
+        left  eth0 192.0.2.1/24 ──── left0 192.0.2.254   middle   198.51.100.254 right0
+                                     (routes; udp_relay when asked)                │
+                                     │      right  eth0 198.51.100.1/24 ───────────┘
+        attacker ────────────────────┘ attacker0 203.0.113.254
+          eth0 203.0.113.64/24 and 31 more
+    """
+
+    attacker: Namespace = field(kw_only=True)
+    attackers: list[str] = field(kw_only=True)
+
+
+def crossroads(lab: Lab) -> Crossroads:
+    net = relayed(lab)
+    attacker = lab.namespace("attacker")
+    link((attacker, "eth0"), (net.middle, "attacker0"))
+    addresses = [f"203.0.113.{64 + i}" for i in range(32)]
+    attacker.address("eth0", *(f"{address}/24" for address in addresses))
+    net.middle.address("attacker0", "203.0.113.254/24")
+    net.middle.forward()
+    net.left.default_via("192.0.2.254")
+    net.right.default_via("198.51.100.254")
+    attacker.default_via("203.0.113.254")
+    return Crossroads(
+        lab, net.left, net.middle, net.right, attacker=attacker, attackers=addresses
+    )
 
 
 @dataclass

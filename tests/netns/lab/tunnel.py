@@ -6,14 +6,16 @@ each end uses.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .network import WIREGUARD_DIR, Namespace, build_dir, tool
+from .network import WIREGUARD_DIR, Namespace, tool
 from .process import Completed, LabError, Process, run, wait_until
 
 ZERO_KEY = "A" * 43 + "="
@@ -141,7 +143,8 @@ class Tunnel:
         """Ends the daemon as kill -9 does."""
         raise NotImplementedError
 
-    def pid(self) -> int:
+    def pids(self) -> list[int]:
+        """The daemon's processes."""
         raise NotImplementedError
 
     def dump(self) -> list[PeerState]:
@@ -182,10 +185,8 @@ class WireGuardGo(Tunnel):
                 if not prefix.endswith("/0"):
                     self.where.ip("route", "replace", prefix, "dev", self.name)
 
-    def pid(self) -> int:
-        if self.process is None:
-            raise LabError(f"{self.name} is not up")
-        return self.process.pid
+    def pids(self) -> list[int]:
+        return [self.process.pid] if self.process is not None and self.process.running() else []
 
     def down(self) -> None:
         if self.process is not None:
@@ -230,21 +231,26 @@ class Adit(Tunnel):
         result: dict[str, Any] = json.loads(self.cli("status", self.name, "--json").out)
         return result
 
-    def pid(self) -> int:
-        """The daemon of this interface: the aditd in the namespace that names it."""
+    def pids(self) -> list[int]:
+        """The daemon's processes: the aditd in this namespace that were started for this file."""
+        found = []
         for pid in self.where.pids():
             try:
                 argv = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             except OSError:
                 continue
             if Path(argv[0]).name == "aditd" and any(self.name in arg for arg in argv[1:]):
-                return pid
-        raise LabError(f"no aditd runs for {self.name}")
+                found.append(pid)
+        return found
 
     def crash(self) -> None:
-        pid = self.pid()
-        os.kill(pid, 9)
-        wait_until(lambda: not alive(pid), 5, f"aditd {pid} is gone")
+        pids = self.pids()
+        if not pids:
+            raise LabError(f"no aditd runs for {self.name}")
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not any(map(alive, pids)), 5, f"aditd {pids} is gone")
 
     def suite(self) -> str | None:
         """The cipher of the current session, or None."""
@@ -276,11 +282,6 @@ def count_drops(status: Any) -> dict[str, int]:
     return total
 
 
-def adit_path() -> str:
-    """PATH on which `adit` finds `aditd`, both of the build tree."""
-    return f"{build_dir()}/ctl/cli:{build_dir()}/ctl/daemon:{os.environ['PATH']}"
-
-
 def adit(
     where: Namespace,
     *args: str,
@@ -289,8 +290,7 @@ def adit(
     stdin: str | None = None,
 ) -> Completed:
     """Runs the CLI in a namespace."""
-    merged = {"PATH": adit_path(), **(env or {})}
-    return where.run(tool("ctl/cli/adit"), *args, check=check, env=merged, stdin=stdin)
+    return where.run(tool("ctl/cli/adit"), *args, check=check, env=env, stdin=stdin)
 
 
 def connected(tunnel: Tunnel, since: int = 0) -> bool:
