@@ -58,22 +58,23 @@ struct PeerSettings {
 /// Why a datagram or a packet was not passed on. Each is counted, per device and, where the peer
 /// is known, per peer.
 enum class Drop : std::uint8_t {
-  Malformed,        ///< outer: too short, unknown type or suite, wrong length
-  UnknownIndex,     ///< outer data: no session with this receiver index
-  BadMac,           ///< handshake: mac1 is wrong
-  HandshakeQueue,   ///< handshake: the bounded queue to the control thread was full
-  Authentication,   ///< outer data: tag is wrong
-  Replay,           ///< outer data: counter seen before or too old
-  KeyExpired,       ///< either way: the session's age or message limit was reached
-  NotIp,            ///< decrypted, but neither IP nor a control message, or truncated
-  SourceNotAllowed, ///< decrypted, but the inner source is not in the peer's allowed IPs
-  NoPeer,           ///< to send: no peer has the inner destination in its allowed IPs
-  NoEndpoint,       ///< to send: the peer has no endpoint yet
-  QueueFull,        ///< to send: staging queue of a peer without a session overflowed
-  SendFailed,       ///< to send: the system refused the datagram
-  ReceiveFailed,    ///< decrypted, but the system refused the packet (interface down)
+  Malformed,         ///< outer: too short, unknown type or suite, wrong length
+  UnknownIndex,      ///< outer data: no session with this receiver index
+  BadMac,            ///< handshake: mac1 is wrong
+  HandshakeQueue,    ///< handshake or control message: the queue to the control thread was full
+  Authentication,    ///< outer data: tag is wrong
+  Replay,            ///< outer data: counter seen before or too old
+  KeyExpired,        ///< either way: the session's age or message limit was reached
+  NotIp,             ///< decrypted, but neither IP nor a control message, or truncated
+  SourceNotAllowed,  ///< decrypted, but the inner source is not in the peer's allowed IPs
+  NoPeer,            ///< to send: no peer has the inner destination in its allowed IPs
+  NoEndpoint,        ///< to send: the peer has no endpoint yet
+  QueueFull,         ///< to send: staging queue of a peer without a session overflowed
+  SendFailed,        ///< to send: the system refused the datagram
+  ReceiveFailed,     ///< decrypted, but the system refused the packet (interface down)
+  Congestion,        ///< decrypted; congestion was signalled to a sender without ECN (RFC 6040)
 };
-inline constexpr std::size_t kDropCount = static_cast<std::size_t>(Drop::ReceiveFailed) + 1;
+inline constexpr std::size_t kDropCount = static_cast<std::size_t>(Drop::Congestion) + 1;
 std::string_view dropName(Drop drop);
 using DropCounts = std::array<std::uint64_t, kDropCount>;
 
@@ -100,10 +101,10 @@ struct DeviceStats {
 
 /// Why a handshake is wanted.
 enum class HandshakeReason : std::uint8_t {
-  Staged,        ///< packets wait and there is no usable key
-  KeyAging,      ///< age or message count asks for a new key
-  NoReply,       ///< data was sent and nothing came back for 15 s
-  Keepalive,     ///< a persistent keepalive is due and there is no usable key
+  Staged,     ///< packets wait and there is no usable key
+  KeyAging,   ///< age or message count asks for a new key
+  NoReply,    ///< data was sent and nothing came back for 15 s
+  Keepalive,  ///< a persistent keepalive is due and there is no usable key
 };
 
 /// Receives what happened, on the control thread, from within DataPlane::dispatch().
