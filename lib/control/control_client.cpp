@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "config/parser.hpp"
 #include "control/paths.hpp"
 
 namespace adit::control {
@@ -94,7 +96,9 @@ Result<UniqueFd> connectTo(std::string_view interface) {
 }  // namespace
 
 Result<ControlClient> ControlClient::connect(std::string_view interface) {
-  if (auto valid = checkInterfaceName(interface); !valid) return tl::unexpected(valid.error());
+  if (auto valid = config::checkInterfaceName(interface); !valid) {
+    return fail("\"{}\": {}", interface, valid.error().message);
+  }
   auto socket = connectTo(interface);
   if (!socket) return tl::unexpected(socket.error());
   return ControlClient(std::string(interface), std::move(*socket));
@@ -129,9 +133,9 @@ Result<DeviceView> ControlClient::show(bool keys) {
   });
 }
 
-Result<DeviceView> ControlClient::status() {
+Result<nlohmann::ordered_json> ControlClient::status() {
   return request(encodeStatusRequest(), kPatience).and_then([](std::string answer) {
-    return decodeShowResponse(answer);
+    return decodeDeviceJson(answer);
   });
 }
 
@@ -188,7 +192,7 @@ Result<std::vector<std::string>> runningInterfaces() {
   for (const auto& entry : entries) {
     const std::filesystem::path& path = entry.path();
     const std::string name = path.stem().string();
-    if (path.extension() != ".sock" || !checkInterfaceName(name)) continue;
+    if (path.extension() != ".sock" || !config::checkInterfaceName(name)) continue;
     const auto socket = connectTo(name);
     if (socket) {
       names.push_back(name);

@@ -24,7 +24,8 @@ class ControlClient {
   static Result<ControlClient> connect(std::string_view interface);
 
   Result<DeviceView> show(bool keys);
-  Result<DeviceView> status();
+  /// The JSON object behind `show`, without keys.
+  Result<nlohmann::ordered_json> status();
   Result<std::vector<std::string>> set(const DeviceChange& change);
   Result<std::vector<std::string>> reload();
   Result<std::vector<std::string>> down();

@@ -140,12 +140,16 @@ std::string encodePlainRequest(std::string_view operation) {
   return toLine(Json{{"op", operation}});
 }
 
-Result<DeviceView> decodeShowResponse(std::string_view line) {
-  const auto json = parseAnswer(line);
+Result<Json> decodeDeviceJson(std::string_view line) {
+  auto json = parseAnswer(line);
   if (!json) return tl::unexpected(json.error());
   const auto device = json->find("device");
   if (device == json->end()) return fail("the daemon's answer: \"device\" is missing");
-  return viewFromJson(*device);
+  return std::move(*device);
+}
+
+Result<DeviceView> decodeShowResponse(std::string_view line) {
+  return decodeDeviceJson(line).and_then(viewFromJson);
 }
 
 Result<std::vector<std::string>> decodeNotesResponse(std::string_view line) {

@@ -53,6 +53,8 @@ std::string encodePlainRequest(std::string_view operation);
 
 /// What a client gets; the daemon's own error is passed on as it is.
 Result<DeviceView> decodeShowResponse(std::string_view line);
+/// "device" as it came, with members that this client does not know.
+Result<nlohmann::ordered_json> decodeDeviceJson(std::string_view line);
 /// The answer to set, reload and down.
 Result<std::vector<std::string>> decodeNotesResponse(std::string_view line);
 

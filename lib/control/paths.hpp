@@ -24,10 +24,6 @@ std::filesystem::path logFile(std::string_view interface);
 /// The socket of WireGuard's cross-platform protocol (uapi.hpp).
 std::filesystem::path wireguardSocket(std::string_view interface);
 
-/// An interface name is 1 to 15 bytes of letters, digits and `_ = + . -` and is neither "." nor
-/// "..", as wg-quick has it: what passes is safe as a file name and as the kernel's.
-Result<void> checkInterfaceName(std::string_view name);
-
 /// What a person names on the command line: the interface, or the path of its file.
 struct NamedConfig {
   std::string interface;

@@ -1,0 +1,30 @@
+// The commands of `adit`, by group. Each function adds its commands to the command line; the one
+// that a person chose stores what to run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+namespace adit::cli {
+
+/// Runs the chosen command and gives the exit status.
+using Action = std::function<int()>;
+
+/// genkey, genpsk, pubkey
+void addKeyCommands(CLI::App& app, Action& action);
+/// show, showconf
+void addShowCommands(CLI::App& app, Action& action);
+/// set, setconf, addconf, syncconf
+void addSetCommands(CLI::App& app, Action& action);
+/// up, down, reload
+void addLifecycleCommands(CLI::App& app, Action& action);
+/// status
+void addStatusCommand(CLI::App& app, Action& action);
+/// check, strip
+void addCheckCommands(CLI::App& app, Action& action);
+
+/// `show` without arguments, which is what `adit` alone means.
+int showAll();
+
+}  // namespace adit::cli
