@@ -212,4 +212,22 @@ void check(Draft& draft, Dialect dialect, Diagnostics& diagnostics) {
   checkReplyPath(draft, diagnostics);
 }
 
+Outcome finish(Draft& draft, Dialect dialect, Diagnostics& diagnostics) {
+  check(draft, dialect, diagnostics);
+  Outcome outcome;
+  if (!diagnostics.hasErrors()) {
+    Config& config = outcome.config.emplace();
+    config.interface = std::move(draft.interface);
+    config.tune = std::move(draft.tune);
+    for (PeerDraft& peer : draft.peers) {
+      config.peers.push_back(std::move(peer.peer));
+    }
+    for (MapDraft& map : draft.maps) {
+      config.maps.push_back(std::move(map.map));
+    }
+  }
+  outcome.diagnostics = diagnostics.take();
+  return outcome;
+}
+
 }  // namespace adit::config

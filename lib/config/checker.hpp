@@ -11,6 +11,10 @@ namespace adit::config {
 /// mappings, the tuning profile. Reports with the lines of both parts.
 void check(Draft& draft, Dialect dialect, Diagnostics& diagnostics);
 
+/// check(), and the configuration if nothing is wrong with it. Takes from `draft` and
+/// `diagnostics`.
+Outcome finish(Draft& draft, Dialect dialect, Diagnostics& diagnostics);
+
 /// The parts, one kind of mistake each.
 void checkInterface(Draft& draft, Dialect dialect, Diagnostics& diagnostics);
 void checkPeers(Draft& draft, Diagnostics& diagnostics);

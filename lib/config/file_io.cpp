@@ -33,8 +33,7 @@ FileText::~FileText() {
   wipe(buffer_);
 }
 
-Result<FileText> readSecretFile(const std::filesystem::path& path, std::size_t limit,
-                                bool regularOnly) {
+Result<FileText> readFile(const std::filesystem::path& path, std::size_t limit, bool regularOnly) {
   // A FIFO without a writer must not hang the program that only wanted a key.
   const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (regularOnly ? O_NONBLOCK : 0);
   const UniqueFd fd(::open(path.c_str(), flags));

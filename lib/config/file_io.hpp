@@ -27,8 +27,8 @@ class FileText {
   [[nodiscard]] mode_t mode() const { return mode_; }
 
  private:
-  friend Result<FileText> readSecretFile(const std::filesystem::path& path, std::size_t limit,
-                                         bool regularOnly);
+  friend Result<FileText> readFile(const std::filesystem::path& path, std::size_t limit,
+                                   bool regularOnly);
   std::string buffer_;
   std::size_t size_ = 0;
   mode_t mode_ = 0;
@@ -36,8 +36,7 @@ class FileText {
 
 /// Reads at most `limit` bytes; a larger file is an error. Pipes are read to their end unless
 /// `regularOnly`. The error does not name the path, which a caller may not be free to show.
-Result<FileText> readSecretFile(const std::filesystem::path& path, std::size_t limit,
-                                bool regularOnly);
+Result<FileText> readFile(const std::filesystem::path& path, std::size_t limit, bool regularOnly);
 
 /// Others than the owner can read or write a file of this mode.
 bool isOpenToOthers(mode_t mode);

@@ -21,30 +21,12 @@ constexpr std::string_view kSuffix = ".conf";
 /// Generous for one key, a line end and an editor's leftovers.
 constexpr std::size_t kMaxKeyFileSize = 4096;
 
-/// Checks the whole and turns the draft into a configuration where it is sound.
-Outcome finish(Draft& draft, const FileName& file, Dialect dialect, Diagnostics& diagnostics,
-               bool readable) {
-  if (readable) {
-    if (dialect == Dialect::Adit && !draft.hasInterface) {
-      diagnostics.error({file, 1, 1}, "there is no [Interface] section; the file needs one");
-    }
-    check(draft, dialect, diagnostics);
+/// Where the text itself was at fault, a missing section is no news.
+void requireInterface(const Draft& draft, const FileName& file, Dialect dialect,
+                      Diagnostics& diagnostics) {
+  if (dialect == Dialect::Adit && !draft.hasInterface && !diagnostics.hasErrors()) {
+    diagnostics.error({file, 1, 1}, "there is no [Interface] section; the file needs one");
   }
-  Outcome outcome;
-  if (!diagnostics.hasErrors()) {
-    Config config;
-    config.interface = std::move(draft.interface);
-    config.tune = std::move(draft.tune);
-    for (PeerDraft& peer : draft.peers) {
-      config.peers.push_back(std::move(peer.peer));
-    }
-    for (MapDraft& map : draft.maps) {
-      config.maps.push_back(std::move(map.map));
-    }
-    outcome.config = std::move(config);
-  }
-  outcome.diagnostics = diagnostics.take();
-  return outcome;
 }
 
 /// Reads a configuration and everything that it names.
@@ -64,7 +46,9 @@ class Loader {
       }
       readKeyFiles();
     }
-    Outcome outcome = finish(draft_, main_, dialect_, diagnostics_, readable);
+    if (readable) requireInterface(draft_, main_, dialect_, diagnostics_);
+    Outcome outcome =
+        readable ? finish(draft_, dialect_, diagnostics_) : Outcome{{}, diagnostics_.take(), {}};
     outcome.files = std::move(stamps_);
     return outcome;
   }
@@ -72,17 +56,15 @@ class Loader {
  private:
   /// Whether there was a text to judge.
   bool readConfig(const fs::path& path, const FileName& name) {
-    const auto file = readSecretFile(path, kMaxFileSize, false);
+    const auto file = readFile(path, kMaxFileSize, false);
     if (!file) {
       diagnostics_.error({name, 0, 0}, file.error().message);
       return false;
     }
-    const bool clean = !diagnostics_.hasErrors();
     readInto(draft_, file->text(), name, dialect_, diagnostics_);
     stamps_.push_back(stampOf(path, file->text()));
     warnAboutMode(name, file->mode());
-    // Without a section nothing but the characters can be judged.
-    return clean && (draft_.hasInterface || !diagnostics_.hasErrors());
+    return true;
   }
 
   /// A key file's own mode is judged where it is read.
@@ -160,7 +142,7 @@ class Loader {
   template <typename Use>
   void withKeyIn(const std::string& written, const Location& at, Use use) {
     const fs::path path = fs::path(*at.file).parent_path() / written;
-    const auto file = readSecretFile(path, kMaxKeyFileSize, true);
+    const auto file = readFile(path, kMaxKeyFileSize, true);
     if (!file) {
       diagnostics_.error(
           at, fmt::format("the key file{}: {}", shownPath(written, path), file.error().message));
@@ -207,8 +189,8 @@ Outcome parse(std::string_view text, std::string_view fileName, Dialect dialect)
   Draft draft;
   Diagnostics diagnostics;
   readInto(draft, text, file, dialect, diagnostics);
-  const bool readable = draft.hasInterface || !diagnostics.hasErrors();
-  return finish(draft, file, dialect, diagnostics, readable);
+  requireInterface(draft, file, dialect, diagnostics);
+  return finish(draft, dialect, diagnostics);
 }
 
 Outcome load(const std::filesystem::path& path, Dialect dialect) {
