@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 
@@ -21,6 +22,18 @@ std::string replaceAll(std::string text, std::string_view what, std::string_view
     text.replace(at, what.size(), with);
   }
   return text;
+}
+
+constexpr std::array kHookKinds{HookKind::PreUp, HookKind::PostUp, HookKind::PreDown,
+                                HookKind::PostDown};
+
+bool isAlphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/// Means nothing to a shell.
+bool isPlain(char c) {
+  return isAlphanumeric(c) || std::string_view("_=+.@-").find(c) != std::string_view::npos;
 }
 
 std::string_view hookKey(HookKind kind) {
@@ -115,9 +128,27 @@ Command DirectPrivileged::shell(const std::string& text) const {
 config::Outcome DirectPrivileged::loadConfig() {
   config::Outcome outcome =
       system_.readConfig ? system_.readConfig(configFile_) : config::load(configFile_);
+  if (outcome.ok()) checkHooks(outcome);
   if (outcome.ok()) runKeyCommand(outcome);
   if (outcome.ok()) config_ = outcome.config;
   return outcome;
+}
+
+void DirectPrivileged::checkHooks(config::Outcome& outcome) const {
+  // The kernel takes names such as `a;b`, which in a hook would be two commands.
+  if (std::ranges::all_of(interface_, isPlain)) return;
+  const std::size_t before = outcome.diagnostics.size();
+  for (const HookKind kind : kHookKinds) {
+    for (const config::Hook& hook : hooksOf(outcome.config->interface, kind)) {
+      if (hook.command.find("%i") == std::string::npos) continue;
+      outcome.diagnostics.push_back(
+          {config::Severity::Error, hook.location,
+           fmt::format("%i cannot stand for the interface \"{}\" in shell text: a name of letters, "
+                       "digits and _ = + . @ - only can",
+                       interface_)});
+    }
+  }
+  if (outcome.diagnostics.size() > before) outcome.config.reset();
 }
 
 void DirectPrivileged::runKeyCommand(config::Outcome& outcome) const {
@@ -180,10 +211,9 @@ std::string DirectPrivileged::resolvconfName() const {
     const std::string_view pattern = trim(line);
     if (pattern.size() < 2 || !pattern.ends_with('*')) continue;
     const std::string_view prefix = pattern.substr(0, pattern.size() - 1);
-    const bool plain = std::ranges::all_of(prefix, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
-    });
-    if (plain) return fmt::format("{}.{}", prefix, interface_);
+    const bool usable =
+        std::ranges::all_of(prefix, [](char c) { return isAlphanumeric(c) || c == '-'; });
+    if (usable) return fmt::format("{}.{}", prefix, interface_);
   }
   return interface_;
 }

@@ -30,7 +30,7 @@ struct PrivilegedSystem {
 /// PATH and ADIT_INTERFACE, read /dev/null, write to the daemon's log and run in "/".
 class DirectPrivileged final : public Privileged {
  public:
-  /// `interface` has passed checkInterfaceName().
+  /// `interface` has passed config::checkInterfaceName().
   DirectPrivileged(std::string interface, std::string configFile, PrivilegedSystem system = {});
 
   config::Outcome loadConfig() override;
@@ -44,6 +44,8 @@ class DirectPrivileged final : public Privileged {
 
  private:
   [[nodiscard]] Command shell(const std::string& text) const;
+  /// Turns `outcome` into one with an error when a hook cannot be run as it stands.
+  void checkHooks(config::Outcome& outcome) const;
   void runKeyCommand(config::Outcome& outcome) const;
   [[nodiscard]] Result<void> runHook(const config::Hook& hook, std::string_view kind) const;
   [[nodiscard]] std::string resolvconfName() const;

@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "control/paths.hpp"
+#include "config/parser.hpp"
 #include "control/privileged_channel.hpp"
 #include "control/privileged_confine.hpp"
 #include "control/privileged_protocol.hpp"
@@ -222,7 +222,7 @@ int runInChild(const SeparationOptions& options, const WorkerIdentity& identity,
 
 int runSeparated(const SeparationOptions& options, const std::function<int(Privileged&)>& worker) {
   if (!isSingleThreaded()) throw std::logic_error("runSeparated: there are threads already");
-  if (auto named = checkInterfaceName(options.interface); !named) {
+  if (auto named = config::checkInterfaceName(options.interface); !named) {
     return failedToStart(options, named.error());
   }
   if (auto rights = checkRights(); !rights) return failedToStart(options, rights.error());

@@ -19,7 +19,6 @@
 namespace adit::control {
 
 struct SeparationOptions {
-  /// Has passed checkInterfaceName().
   std::string interface;
   std::filesystem::path configFile;
   /// Runs in the process that kept root after the worker has ended, however it ended; what it
