@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """adit to adit: cipher suites and their choice, a crash under load, bad links.
 
 Topologies: `Pair` and `Relayed` in lab/topology.py.

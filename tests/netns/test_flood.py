@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Unwanted datagrams at the tunnel's port: no crash, no growth, and the tunnel goes on.
 
 Topology: `Crossroads` in lab/topology.py.

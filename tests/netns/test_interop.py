@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """adit and wireguard-go as each other's peer: both roles, with and without a preshared key.
 
 Topologies: `Pair` and `Relayed` in lab/topology.py.

@@ -3,7 +3,7 @@
 from . import ends
 from .dns import NameServer
 from .ends import LEFT, LEFT6, PORT, RIGHT, RIGHT6, Product, Side, specs
-from .network import Interrupted, Lab, Namespace, build_dir, install_signal_handlers, link, tool
+from .network import ROOT, Interrupted, Lab, Namespace, build_dir, install_signal_handlers, link, tool
 from .process import (
     Completed,
     LabError,
