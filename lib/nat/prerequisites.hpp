@@ -27,8 +27,11 @@ struct SysctlNeed {
 };
 
 /// In the order in which they must be written (accept_ra before IPv6 forwarding, which would
-/// otherwise lose the default route of a router advertisement).
-std::vector<SysctlNeed> neededSysctls(const RulesetSpec& spec);
+/// otherwise lose the default route of a router advertisement). IPv6 forwarding is a switch of the
+/// whole host, so `allInterfaces` names every interface that may follow router advertisements;
+/// empty is the public ones alone.
+std::vector<SysctlNeed> neededSysctls(const RulesetSpec& spec,
+                                      const std::vector<std::string>& allInterfaces = {});
 
 /// A local socket in the way of a mapping.
 struct Listener {

@@ -17,7 +17,7 @@
 /// Requires a Result to be good, and shows its error when it is not.
 #define REQUIRE_OK(expression)                                 \
   do {                                                         \
-    const auto result_ = (expression);                         \
+    const auto& result_ = (expression);                        \
     INFO((result_ ? std::string() : result_.error().message)); \
     REQUIRE(result_.has_value());                              \
   } while (false)

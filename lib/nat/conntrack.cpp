@@ -1,0 +1,188 @@
+#include "nat/conntrack.hpp"
+
+#include <ifaddrs.h>
+#include <libnetfilter_conntrack/libnetfilter_conntrack.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+
+namespace adit::nat {
+namespace {
+
+struct CloseHandle {
+  void operator()(nfct_handle* handle) const { ::nfct_close(handle); }
+};
+struct DestroyEntry {
+  void operator()(nf_conntrack* entry) const { ::nfct_destroy(entry); }
+};
+using Handle = std::unique_ptr<nfct_handle, CloseHandle>;
+using Entry = std::unique_ptr<nf_conntrack, DestroyEntry>;
+
+bool contains(const std::vector<IpAddress>& addresses, const IpAddress& address) {
+  return std::ranges::find(addresses, address) != addresses.end();
+}
+
+/// The mapping that a packet of this flow's opening direction would find.
+const Mapping* mappingOf(const Flow& flow, const RulesetSpec& spec, const HostAddresses& host) {
+  const Endpoint& destination = flow.originalDestination;
+  for (const Mapping& mapping : spec.mappings) {
+    if (mapping.protocol != flow.protocol || destination.port < mapping.firstPort ||
+        destination.port > mapping.lastPort ||
+        (mapping.listenAddress && *mapping.listenAddress != destination.address)) {
+      continue;
+    }
+    const bool servesFamily =
+        destination.address.isV6() ? mapping.targetV6.has_value() : mapping.targetV4.has_value();
+    const bool allowed =
+        mapping.allow.empty() || std::ranges::any_of(mapping.allow, [&](const Prefix& prefix) {
+          return prefix.contains(flow.originalSource.address);
+        });
+    const bool ownAllowed = mapping.hairpin || !contains(host.all, flow.originalSource.address);
+    return servesFamily && allowed && ownAllowed ? &mapping : nullptr;
+  }
+  return nullptr;
+}
+
+/// An address and a port of an entry.
+Endpoint endpointOf(const nf_conntrack* entry, bool v6, nf_conntrack_attr address4,
+                    nf_conntrack_attr address6, nf_conntrack_attr port) {
+  Endpoint endpoint;
+  const void* bytes = ::nfct_get_attr(entry, v6 ? address6 : address4);
+  if (bytes != nullptr) {
+    const auto* octets = static_cast<const std::uint8_t*>(bytes);
+    endpoint.address = v6 ? IpAddress::fromV6(std::span<const std::uint8_t, 16>(octets, 16))
+                          : IpAddress::fromV4(std::span<const std::uint8_t, 4>(octets, 4));
+  }
+  endpoint.port = ntohs(::nfct_get_attr_u16(entry, port));
+  return endpoint;
+}
+
+std::optional<Flow> flowOf(const nf_conntrack* entry) {
+  const std::uint8_t protocol = ::nfct_get_attr_u8(entry, ATTR_ORIG_L4PROTO);
+  if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) {
+    return std::nullopt;
+  }
+  const bool v6 = ::nfct_get_attr_u8(entry, ATTR_ORIG_L3PROTO) == AF_INET6;
+  Flow flow;
+  flow.protocol = static_cast<Protocol>(protocol);
+  flow.originalSource =
+      endpointOf(entry, v6, ATTR_ORIG_IPV4_SRC, ATTR_ORIG_IPV6_SRC, ATTR_ORIG_PORT_SRC);
+  flow.originalDestination =
+      endpointOf(entry, v6, ATTR_ORIG_IPV4_DST, ATTR_ORIG_IPV6_DST, ATTR_ORIG_PORT_DST);
+  flow.replySource =
+      endpointOf(entry, v6, ATTR_REPL_IPV4_SRC, ATTR_REPL_IPV6_SRC, ATTR_REPL_PORT_SRC);
+  flow.replyDestination =
+      endpointOf(entry, v6, ATTR_REPL_IPV4_DST, ATTR_REPL_IPV6_DST, ATTR_REPL_PORT_DST);
+  return flow;
+}
+
+/// What the callback of a dump works with.
+struct Search {
+  const RulesetSpec& spec;
+  const std::vector<TouchedPorts>& touched;
+  const HostAddresses& host;
+  std::vector<Entry> found;
+};
+
+int collect(nf_conntrack_msg_type, nf_conntrack* entry, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  const auto flow = flowOf(entry);
+  if (flow && disagrees(*flow, search.spec, search.touched, search.host)) {
+    search.found.emplace_back(::nfct_clone(entry));
+  }
+  return NFCT_CB_CONTINUE;
+}
+
+Result<Handle> openHandle() {
+  Handle handle(::nfct_open(CONNTRACK, 0));
+  if (!handle) {
+    return failErrno(errno, "open connection tracking");
+  }
+  return handle;
+}
+
+}  // namespace
+
+Result<HostAddresses> hostAddresses(std::string_view tunnelInterface) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    return failErrno(errno, "list the addresses of this host");
+  }
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
+  HostAddresses host;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr ||
+        (entry->ifa_addr->sa_family != AF_INET && entry->ifa_addr->sa_family != AF_INET6)) {
+      continue;
+    }
+    const IpAddress address = Endpoint::fromSockaddr(entry->ifa_addr).address;
+    host.all.push_back(address);
+    if ((entry->ifa_flags & IFF_LOOPBACK) == 0 && tunnelInterface != entry->ifa_name) {
+      host.publicSide.push_back(address);
+    }
+  }
+  return host;
+}
+
+bool disagrees(const Flow& flow, const RulesetSpec& spec, const std::vector<TouchedPorts>& touched,
+               const HostAddresses& host) {
+  const Endpoint& destination = flow.originalDestination;
+  const bool isTouched = std::ranges::any_of(touched, [&](const TouchedPorts& ports) {
+    return ports.protocol == static_cast<std::uint8_t>(flow.protocol) &&
+           destination.port >= ports.first && destination.port <= ports.last;
+  });
+  if (!isTouched || !contains(host.publicSide, destination.address) ||
+      (flow.protocol == Protocol::Udp && destination.port == spec.ownPort)) {
+    return false;
+  }
+  const Mapping* mapping = mappingOf(flow, spec, host);
+  if (mapping == nullptr) {
+    return flow.replySource != destination;
+  }
+  Endpoint target;
+  target.address = destination.address.isV6() ? *mapping->targetV6 : *mapping->targetV4;
+  target.port =
+      static_cast<std::uint16_t>(mapping->targetPort + (destination.port - mapping->firstPort));
+  const bool hidden = flow.replyDestination.address != flow.originalSource.address;
+  // With hairpin a client of the tunnel's side is hidden whatever the mapping says.
+  const bool sourceWrong =
+      !mapping->hairpin && hidden != (mapping->source == SourceMode::Masquerade);
+  return flow.replySource != target || sourceWrong;
+}
+
+Result<std::size_t> cutConnections(const RulesetSpec& spec,
+                                   const std::vector<TouchedPorts>& touched,
+                                   const HostAddresses& host) {
+  if (touched.empty()) {
+    return 0;
+  }
+  Search search{spec, touched, host, {}};
+  auto reader = openHandle();
+  if (!reader) {
+    return tl::unexpected(reader.error());
+  }
+  ::nfct_callback_register(reader->get(), NFCT_T_ALL, collect, &search);
+  for (const std::uint32_t family : {std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}}) {
+    if (::nfct_query(reader->get(), NFCT_Q_DUMP, &family) < 0) {
+      return failErrno(errno, "list tracked connections");
+    }
+  }
+  auto writer = openHandle();
+  if (!writer) {
+    return tl::unexpected(writer.error());
+  }
+  std::size_t cut = 0;
+  for (const Entry& entry : search.found) {
+    if (::nfct_query(writer->get(), NFCT_Q_DESTROY, entry.get()) == 0) {
+      ++cut;
+    } else if (errno != ENOENT) {
+      return failErrno(errno, "delete a tracked connection");
+    }
+  }
+  return cut;
+}
+
+}  // namespace adit::nat

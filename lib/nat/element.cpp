@@ -1,0 +1,319 @@
+#include "nat/element.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace adit::nat {
+namespace {
+
+using nlohmann::json;
+
+/// NFTNL_UDATA_COMMENT_MAXLEN
+constexpr std::size_t kLongestComment = 128;
+
+json addressRange(const Prefix& prefix) {
+  if (prefix.length() == prefix.address().bits()) {
+    return prefix.address().toString();
+  }
+  return {{"prefix", {{"addr", prefix.address().toString()}, {"len", prefix.length()}}}};
+}
+
+json portRange(std::uint16_t first, std::uint16_t last) {
+  if (first == last) {
+    return first;
+  }
+  return {{"range", {first, last}}};
+}
+
+json concat(std::vector<json> parts) {
+  return {{"concat", std::move(parts)}};
+}
+
+/// Collects the elements of one mapping in one family.
+class MappingElements {
+ public:
+  MappingElements(const Mapping& mapping, bool v6, Elements& out)
+      : mapping_(mapping),
+        v6_(v6),
+        target_(v6 ? mapping.targetV6 : mapping.targetV4),
+        listen_(mapping.listenAddress
+                    ? Prefix(*mapping.listenAddress, mapping.listenAddress->bits())
+                    : anyAddress()),
+        out_(out) {}
+
+  void collect() {
+    if (!target_ || (mapping_.listenAddress && mapping_.listenAddress->isV6() != v6_)) {
+      return;
+    }
+    const std::string comment =
+        commentText(mapping_.label.empty() ? mapping_.listenText() : mapping_.label);
+    add(sets::kTarget, key({}), target_->toString(), comment);
+    if (mapping_.source == SourceMode::Masquerade) {
+      add(sets::kMasquerade, key({}));
+    }
+    if (mapping_.hairpin) {
+      add(sets::kHairpin, key({}));
+    }
+    if (!mapping_.allow.empty()) {
+      add(sets::kRestricted, key({}));
+      collectAllowed();
+    }
+    if (mapping_.targetPort != mapping_.firstPort) {
+      collectPorts();
+    }
+  }
+
+ private:
+  [[nodiscard]] Prefix anyAddress() const {
+    return {v6_ ? IpAddress::anyV6() : IpAddress::anyV4(), 0};
+  }
+
+  [[nodiscard]] json key(std::vector<json> front) const {
+    front.push_back(addressRange(listen_));
+    front.push_back(static_cast<unsigned>(mapping_.protocol));
+    front.push_back(portRange(mapping_.firstPort, mapping_.lastPort));
+    return concat(std::move(front));
+  }
+
+  void add(std::string_view set, json key, json value = nullptr, std::string comment = {}) {
+    insert(std::string(set) + (v6_ ? "6" : "4"), std::move(key), std::move(value),
+           std::move(comment), mapping_.firstPort, mapping_.lastPort);
+  }
+
+  void insert(std::string set, json key, json value, std::string comment, std::uint16_t first,
+              std::uint16_t last) {
+    std::string id = canonicalText(key);
+    out_.insert_or_assign({std::move(set), std::move(id)},
+                          Element{std::move(key), std::move(value), std::move(comment),
+                                  static_cast<std::uint8_t>(mapping_.protocol), first, last});
+  }
+
+  /// Prefixes that another one contains would be refused as overlapping.
+  void collectAllowed() {
+    for (std::size_t i = 0; i < mapping_.allow.size(); ++i) {
+      const Prefix& prefix = mapping_.allow[i];
+      const auto covers = [&](const Prefix& other) {
+        return other.contains(prefix) && other != prefix;
+      };
+      if (prefix.address().isV6() == v6_ && std::ranges::none_of(mapping_.allow, covers)) {
+        add(sets::kAllowed, key({addressRange(prefix)}));
+      }
+    }
+  }
+
+  /// One element for each port: `dnat to X:6000-6009` would be a pool, not a shift.
+  void collectPorts() {
+    for (unsigned offset = 0; mapping_.firstPort + offset <= mapping_.lastPort; ++offset) {
+      const auto port = static_cast<std::uint16_t>(mapping_.firstPort + offset);
+      const unsigned target = mapping_.targetPort + offset;
+      const auto protocol = static_cast<unsigned>(mapping_.protocol);
+      if (mapping_.listenAddress) {
+        insert(std::string(sets::kPortAt) + (v6_ ? "6" : "4"),
+               concat({mapping_.listenAddress->toString(), protocol, port}), target, {}, port,
+               port);
+      } else {
+        insert(std::string(sets::kPort), concat({protocol, port}), target, {}, port, port);
+      }
+    }
+  }
+
+  const Mapping& mapping_;
+  bool v6_;
+  std::optional<IpAddress> target_;
+  Prefix listen_;
+  Elements& out_;
+};
+
+std::optional<unsigned> protocolNumber(std::string_view text) {
+  if (text == "tcp") {
+    return IPPROTO_TCP;
+  }
+  if (text == "udp") {
+    return IPPROTO_UDP;
+  }
+  return std::nullopt;
+}
+
+std::string canonicalPrefix(const json& prefix) {
+  if (!prefix.is_object() || !prefix.contains("addr") || !prefix["addr"].is_string() ||
+      !prefix.contains("len") || !prefix["len"].is_number_unsigned()) {
+    return "?" + prefix.dump();
+  }
+  const auto address = IpAddress::parse(prefix["addr"].get<std::string>());
+  const auto length = prefix["len"].get<unsigned>();
+  if (!address || length > address->bits()) {
+    return "?" + prefix.dump();
+  }
+  const Prefix network(*address, length);
+  std::array<std::uint8_t, 16> last{};
+  std::ranges::copy(network.address().bytes(), last.begin());
+  for (unsigned bit = length; bit < address->bits(); ++bit) {
+    last[bit / 8] = static_cast<std::uint8_t>(last[bit / 8] | (0x80U >> (bit % 8)));
+  }
+  const auto highest =
+      address->isV6() ? IpAddress::fromV6(last) : IpAddress::fromV4(std::span(last).first<4>());
+  return fmt::format("{}~{}", network.address().toString(), highest.toString());
+}
+
+/// The port numbers that the last part of a key covers; zeros for another form.
+std::pair<std::uint16_t, std::uint16_t> portsOf(const json& part) {
+  if (part.is_number_unsigned() && part.get<unsigned>() <= 65535) {
+    const auto port = part.get<std::uint16_t>();
+    return {port, port};
+  }
+  if (part.is_object() && part.contains("range") && part["range"].is_array() &&
+      part["range"].size() == 2 && part["range"][0].is_number_unsigned() &&
+      part["range"][1].is_number_unsigned()) {
+    return {part["range"][0].get<std::uint16_t>(), part["range"][1].get<std::uint16_t>()};
+  }
+  return {};
+}
+
+/// Protocol names become numbers, which need no /etc/protocols when they are sent back.
+void numberProtocols(json& key) {
+  if (!key.is_object() || !key.contains("concat")) {
+    return;
+  }
+  for (json& part : key["concat"]) {
+    if (part.is_string()) {
+      if (const auto number = protocolNumber(part.get_ref<const std::string&>())) {
+        part = *number;
+      }
+    }
+  }
+}
+
+Element parseElement(const json& entry, bool isMap) {
+  Element element;
+  const bool pair = isMap && entry.is_array() && entry.size() == 2;
+  json key = pair ? entry[0] : entry;
+  element.value = pair ? entry[1] : json(nullptr);
+  if (key.is_object() && key.contains("elem") && key["elem"].is_object()) {
+    const json inner = key["elem"];
+    element.comment = inner.value("comment", "");
+    key = inner.contains("val") ? inner["val"] : json(nullptr);
+  }
+  numberProtocols(key);
+  if (key.is_object() && key.contains("concat") && key["concat"].is_array() &&
+      key["concat"].size() >= 2) {
+    const json& parts = key["concat"];
+    const json& protocol = parts[parts.size() - 2];
+    element.protocol = protocol.is_number_unsigned() ? protocol.get<std::uint8_t>() : 0;
+    std::tie(element.firstPort, element.lastPort) = portsOf(parts.back());
+  }
+  element.key = std::move(key);
+  return element;
+}
+
+bool same(const Element& a, const Element& b) {
+  return canonicalText(a.value) == canonicalText(b.value) && a.comment == b.comment;
+}
+
+}  // namespace
+
+json Element::toJson() const {
+  json wrapped = key;
+  if (!comment.empty()) {
+    wrapped = {{"elem", {{"val", key}, {"comment", comment}}}};
+  }
+  return value.is_null() ? wrapped : json::array({wrapped, value});
+}
+
+std::string canonicalText(const json& value) {
+  if (value.is_number_unsigned()) {
+    return fmt::format("{0}~{0}", value.get<std::uint64_t>());
+  }
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    if (const auto number = protocolNumber(text)) {
+      return fmt::format("{0}~{0}", *number);
+    }
+    const auto address = IpAddress::parse(text);
+    return fmt::format("{0}~{0}", address ? address->toString() : text);
+  }
+  if (!value.is_object()) {
+    return "?" + value.dump();
+  }
+  if (value.contains("concat")) {
+    std::string text;
+    for (const json& part : value["concat"]) {
+      text += canonicalText(part) + " . ";
+    }
+    return text;
+  }
+  if (value.contains("prefix")) {
+    return canonicalPrefix(value["prefix"]);
+  }
+  if (value.contains("range") && value["range"].is_array() && value["range"].size() == 2) {
+    const std::string low = canonicalText(value["range"][0]);
+    const std::string high = canonicalText(value["range"][1]);
+    return low.substr(0, low.find('~')) + "~" + high.substr(0, high.find('~'));
+  }
+  return "?" + value.dump();
+}
+
+std::string commentText(std::string_view label) {
+  std::string text;
+  for (const char character : label) {
+    const auto byte = static_cast<unsigned char>(character);
+    text.push_back(byte < 0x20 || byte == 0x7f ? ' ' : character == '"' ? '\'' : character);
+  }
+  if (text.size() > kLongestComment) {
+    std::size_t end = kLongestComment;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
+      --end;
+    }
+    text.resize(end);
+  }
+  return text;
+}
+
+Elements elementsOf(const RulesetSpec& spec) {
+  Elements elements;
+  for (const Mapping& mapping : spec.mappings) {
+    MappingElements(mapping, false, elements).collect();
+    MappingElements(mapping, true, elements).collect();
+  }
+  return elements;
+}
+
+Elements elementsOfListing(const json& listing) {
+  Elements elements;
+  for (const json& object : listing.value("nftables", json::array())) {
+    const bool isMap = object.contains("map");
+    if (!isMap && !object.contains("set")) {
+      continue;
+    }
+    const json& set = object[isMap ? "map" : "set"];
+    const std::string name = set.value("name", "");
+    if (name == sets::kState || !set.contains("elem")) {
+      continue;
+    }
+    for (const json& entry : set["elem"]) {
+      Element element = parseElement(entry, isMap);
+      std::string id = canonicalText(element.key);
+      elements.insert_or_assign({name, std::move(id)}, std::move(element));
+    }
+  }
+  return elements;
+}
+
+ElementDiff difference(const Elements& actual, const Elements& wanted) {
+  ElementDiff diff;
+  for (const auto& [id, element] : actual) {
+    const auto match = wanted.find(id);
+    if (match == wanted.end() || !same(element, match->second)) {
+      diff.removed.emplace(id, element);
+    }
+  }
+  for (const auto& [id, element] : wanted) {
+    const auto match = actual.find(id);
+    if (match == actual.end() || !same(element, match->second)) {
+      diff.added.emplace(id, element);
+    }
+  }
+  return diff;
+}
+
+}  // namespace adit::nat

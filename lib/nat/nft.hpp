@@ -1,0 +1,39 @@
+// libnftables, with its errors as Results.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "util/result.hpp"
+
+struct nft_ctx;
+
+namespace adit::nat {
+
+/// One nftables context: a netlink socket in the network namespace of the thread that opened it.
+/// To be used by one thread at a time.
+class Nft {
+ public:
+  static Result<Nft> open();
+
+  /// Lets the kernel check a transaction without committing it. `code` is EPERM where rights are
+  /// missing, else 0; the message is nft's first.
+  Result<void> dryRun(const nlohmann::json& transaction);
+  /// All of the transaction, or nothing.
+  Result<void> apply(const nlohmann::json& transaction);
+  /// The listing of the table `inet NAME`, or nothing when there is no such table.
+  Result<std::optional<nlohmann::json>> listTable(std::string_view name);
+
+ private:
+  struct Free {
+    void operator()(nft_ctx* context) const;
+  };
+  explicit Nft(std::unique_ptr<nft_ctx, Free> context) : context_(std::move(context)) {}
+  Result<void> run(const nlohmann::json& commands);
+
+  std::unique_ptr<nft_ctx, Free> context_;
+};
+
+}  // namespace adit::nat
