@@ -1,0 +1,357 @@
+// The JSON that a spec becomes, without a kernel.
+#include "nat/ruleset.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+using namespace adit;
+using namespace adit::nat;
+using nlohmann::json;
+
+namespace {
+
+IpAddress ip(const char* text) {
+  return *IpAddress::parse(text);
+}
+
+Mapping mapping(Protocol protocol, std::uint16_t first, std::uint16_t last, std::uint16_t target) {
+  Mapping result;
+  result.label = "web";
+  result.protocol = protocol;
+  result.firstPort = first;
+  result.lastPort = last;
+  result.targetV4 = ip("10.9.0.2");
+  result.targetPort = target;
+  return result;
+}
+
+RulesetSpec specOf(std::vector<Mapping> mappings) {
+  RulesetSpec spec;
+  spec.interface = "adit0";
+  spec.publicInterfaces = {"eth0"};
+  spec.ownPort = 51820;
+  spec.mappings = std::move(mappings);
+  return spec;
+}
+
+/// The bodies of all commands of one verb and kind, in order.
+std::vector<json> bodies(const json& transaction, const char* verb, const char* kind) {
+  std::vector<json> found;
+  for (const json& command : transaction["nftables"]) {
+    if (command.contains(verb) && command[verb].contains(kind)) {
+      found.push_back(command[verb][kind]);
+    }
+  }
+  return found;
+}
+
+std::vector<json> rulesOf(const json& transaction, const std::string& chain) {
+  std::vector<json> found;
+  for (const json& rule : bodies(transaction, "add", "rule")) {
+    if (rule["chain"] == chain) {
+      found.push_back(rule["expr"]);
+    }
+  }
+  return found;
+}
+
+std::set<std::string> chains(const json& transaction) {
+  std::set<std::string> names;
+  for (const json& chain : bodies(transaction, "add", "chain")) {
+    names.insert(chain["name"].get<std::string>());
+  }
+  return names;
+}
+
+json elementsIn(const json& transaction, const char* verb, const std::string& set) {
+  for (const json& element : bodies(transaction, verb, "element")) {
+    if (element["name"] == set) {
+      return element["elem"];
+    }
+  }
+  return json::array();
+}
+
+}  // namespace
+
+TEST_CASE("a table is replaced whole, in one transaction") {
+  const json commands = buildRuleset(specOf({mapping(Protocol::Tcp, 80, 80, 80)}))["nftables"];
+  const json table = {{"table", {{"family", "inet"}, {"name", "adit_adit0"}}}};
+  REQUIRE(commands[0] == json{{"add", table}});
+  REQUIRE(commands[1] == json{{"delete", table}});
+  REQUIRE(commands[2] == json{{"add", table}});
+  for (const json& command : commands) {
+    REQUIRE_FALSE(command.contains("flush"));
+  }
+}
+
+TEST_CASE("packets are taken from the public NIC by name, to this host, never by port alone") {
+  auto spec = specOf({mapping(Protocol::Tcp, 80, 80, 80)});
+  spec.publicInterfaces = {"eth0", "eth1"};
+  const auto rules = rulesOf(buildRuleset(spec), "translate_incoming");
+  REQUIRE(rules.size() == 4);
+  REQUIRE(rules[0] == json::parse(R"([{"match":{"op":"==","left":{"payload":{"protocol":"udp",
+                "field":"dport"}},"right":51820}},{"return":null}])"));
+  REQUIRE(rules[1] == json::parse(R"([{"match":{"op":"==","left":{"meta":{"key":"iifname"}},
+                "right":{"set":["eth0","eth1"]}}},
+               {"match":{"op":"==","left":{"fib":{"result":"type","flags":["daddr"]}},
+                "right":"local"}},
+               {"goto":{"target":"translate"}}])"));
+  // Whatever hooks in translates only by way of a test of the destination.
+  for (const char* chain : {"translate_incoming", "translate_own"}) {
+    for (const json& rule : rulesOf(buildRuleset(spec), chain)) {
+      if (rule.back().contains("goto")) {
+        REQUIRE(rule.dump().find("\"fib\"") != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("an equal range is one element; a shifted one has a port for each") {
+  auto equal = mapping(Protocol::Tcp, 8000, 8100, 8000);
+  auto shifted = mapping(Protocol::Udp, 5000, 5002, 6000);
+  shifted.label = "games";
+  const json built = buildRuleset(specOf({equal, shifted}));
+  REQUIRE(elementsIn(built, "add", "target4") == json::parse(R"([
+    [{"elem":{"val":{"concat":[{"prefix":{"addr":"0.0.0.0","len":0}},17,{"range":[5000,5002]}]},
+              "comment":"games"}},"10.9.0.2"],
+    [{"elem":{"val":{"concat":[{"prefix":{"addr":"0.0.0.0","len":0}},6,{"range":[8000,8100]}]},
+              "comment":"web"}},"10.9.0.2"]])"));
+  REQUIRE(elementsIn(built, "add", "port") == json::parse(R"([
+    [{"concat":[17,5000]},6000],[{"concat":[17,5001]},6001],[{"concat":[17,5002]},6002]])"));
+  REQUIRE(elementsIn(built, "add", "target6").empty());
+}
+
+TEST_CASE("a mapping on one address keys its ports by that address") {
+  auto shifted = mapping(Protocol::Tcp, 443, 443, 8443);
+  shifted.listenAddress = ip("203.0.113.9");
+  const json built = buildRuleset(specOf({shifted}));
+  REQUIRE(elementsIn(built, "add", "port").empty());
+  REQUIRE(elementsIn(built, "add", "port_at4") ==
+          json::parse(R"([[{"concat":["203.0.113.9",6,443]},8443]])"));
+}
+
+TEST_CASE("source, hairpin and allow list are elements of their own sets") {
+  auto wanted = mapping(Protocol::Tcp, 80, 80, 80);
+  wanted.targetV6 = ip("fd09::2");
+  wanted.source = SourceMode::Masquerade;
+  wanted.hairpin = true;
+  wanted.allow = {*Prefix::parse("198.51.100.0/24"), *Prefix::parse("198.51.100.7/32"),
+                  *Prefix::parse("2001:db8::/32")};
+  const json built = buildRuleset(specOf({wanted}));
+  const json key4 = json::parse(R"({"concat":[{"prefix":{"addr":"0.0.0.0","len":0}},6,80]})");
+  const json key6 = json::parse(R"({"concat":[{"prefix":{"addr":"::","len":0}},6,80]})");
+  for (const char* set : {"masquerade", "hairpin", "restricted"}) {
+    REQUIRE(elementsIn(built, "add", std::string(set) + "4") == json::array({key4}));
+    REQUIRE(elementsIn(built, "add", std::string(set) + "6") == json::array({key6}));
+  }
+  // The /32 lies in the /24: twice would be an overlap.
+  REQUIRE(elementsIn(built, "add", "allowed4") == json::parse(R"([{"concat":[
+      {"prefix":{"addr":"198.51.100.0","len":24}},{"prefix":{"addr":"0.0.0.0","len":0}},6,80]}])"));
+  REQUIRE(elementsIn(built, "add", "allowed6").size() == 1);
+}
+
+TEST_CASE("the number of rules does not grow with the mappings") {
+  std::vector<Mapping> many;
+  for (std::uint16_t i = 0; i < 1000; ++i) {
+    many.push_back(mapping(Protocol::Tcp, static_cast<std::uint16_t>(10000 + i),
+                           static_cast<std::uint16_t>(10000 + i), 80));
+  }
+  const json one = buildRuleset(specOf({mapping(Protocol::Tcp, 80, 80, 80)}));
+  const json thousand = buildRuleset(specOf(many));
+  REQUIRE(bodies(one, "add", "rule").size() == bodies(thousand, "add", "rule").size());
+  REQUIRE(hashOfStatic(specOf(many)) == hashOfStatic(specOf({})));
+}
+
+TEST_CASE("reply marks touch only the bits of their mask") {
+  RulesetSpec spec;
+  spec.interface = "adit0";
+  spec.reply = ReplyMarks{0x20000, 0x30000};
+  const json built = buildRuleset(spec);
+  REQUIRE(chains(built) == std::set<std::string>{"segment_size", "reply_incoming", "reply_own"});
+  const auto incoming = rulesOf(built, "reply_incoming");
+  REQUIRE(incoming.size() == 2);
+  REQUIRE(incoming[0].back() == json::parse(R"({"mangle":{"key":{"ct":{"key":"mark"}},"value":
+      {"|":[{"&":[{"ct":{"key":"mark"}},4294770687]},131072]}}})"));
+  REQUIRE(incoming[1].back() == json::parse(R"({"mangle":{"key":{"meta":{"key":"mark"}},"value":
+      {"|":[{"&":[{"meta":{"key":"mark"}},4294770687]},131072]}}})"));
+  REQUIRE(rulesOf(built, "reply_own").size() == 1);
+  for (const json& chain : bodies(built, "add", "chain")) {
+    if (chain["name"] == "reply_own") {
+      REQUIRE(chain["type"] == "route");
+      REQUIRE(chain["hook"] == "output");
+    }
+  }
+}
+
+TEST_CASE("wg-quick's guard drops packets to the tunnel's addresses that come in elsewhere") {
+  RulesetSpec spec;
+  spec.interface = "adit0";
+  spec.guard = DefaultRouteGuard{51820};
+  spec.tunnelAddresses = {ip("10.9.0.2"), ip("fd09::2")};
+  const auto drops = rulesOf(buildRuleset(spec), "guard_addresses");
+  REQUIRE(drops.size() == 2);
+  REQUIRE(drops[0] == json::parse(R"([
+      {"match":{"op":"!=","left":{"meta":{"key":"iifname"}},"right":"adit0"}},
+      {"match":{"op":"==","left":{"payload":{"protocol":"ip","field":"daddr"}},
+       "right":"10.9.0.2"}},
+      {"match":{"op":"!=","left":{"fib":{"result":"type","flags":["saddr"]}},"right":"local"}},
+      {"drop":null}])"));
+  REQUIRE(rulesOf(buildRuleset(spec), "guard_restore").size() == 1);
+  REQUIRE(rulesOf(buildRuleset(spec), "guard_save").size() == 1);
+}
+
+TEST_CASE("a changed mapping is a difference of its elements alone") {
+  const auto web = mapping(Protocol::Tcp, 80, 80, 80);
+  const auto games = mapping(Protocol::Udp, 5000, 5009, 5000);
+  auto moved = games;
+  moved.targetV4 = ip("10.9.0.3");
+  const auto diff = difference(elementsOf(specOf({web, games})), elementsOf(specOf({web, moved})));
+  REQUIRE(diff.removed.size() == 1);
+  REQUIRE(diff.added.size() == 1);
+  const json update = buildElementUpdate("adit_adit0", diff);
+  REQUIRE(update["nftables"].size() == 2);
+  // Removed first, so that both fit into one transaction.
+  REQUIRE(update["nftables"][0].contains("delete"));
+  REQUIRE(elementsIn(update, "delete", "target4") == json::parse(R"([{"concat":[
+      {"prefix":{"addr":"0.0.0.0","len":0}},17,{"range":[5000,5009]}]}])"));
+  REQUIRE(elementsIn(update, "add", "target4")[0][1] == "10.9.0.3");
+
+  REQUIRE(difference(elementsOf(specOf({web})), elementsOf(specOf({web}))).empty());
+  const auto gone = difference(elementsOf(specOf({web, games})), elementsOf(specOf({web})));
+  REQUIRE(gone.added.empty());
+  REQUIRE(gone.removed.size() == 1);
+  REQUIRE(gone.removed.begin()->second.firstPort == 5000);
+  REQUIRE(gone.removed.begin()->second.lastPort == 5009);
+  REQUIRE(gone.removed.begin()->second.protocol == IPPROTO_UDP);
+}
+
+TEST_CASE("a listing is read in whatever form nft prints it") {
+  const auto wanted = elementsOf(specOf({mapping(Protocol::Tcp, 8000, 8100, 8000)}));
+  const json element = json::parse(R"(["10.9.0.2"])");
+  for (const char* key :
+       {R"({"concat":[{"prefix":{"addr":"0.0.0.0","len":0}},"tcp",{"range":[8000,8100]}]})",
+        R"({"concat":[{"range":["0.0.0.0","255.255.255.255"]},6,{"range":[8000,8100]}]})"}) {
+    const json listing = {
+        {"nftables",
+         {{{"metainfo", {{"version", "1.0.6"}}}},
+          {{"map",
+            {{"name", "target4"},
+             {"elem",
+              json::array({json::array({{{"elem", {{"val", json::parse(key)}, {"comment", "web"}}}},
+                                        "10.9.0.2"})})}}}}}}};
+    REQUIRE(difference(elementsOfListing(listing), wanted).empty());
+  }
+}
+
+TEST_CASE("a listing of an unexpected shape differs and does no harm") {
+  const auto wanted = elementsOf(specOf({mapping(Protocol::Tcp, 80, 80, 80)}));
+  for (const char* text :
+       {R"({})", R"({"nftables":[]})", R"({"nftables":[{"map":{"name":"target4"}}]})",
+        R"({"nftables":[{"map":{"name":"target4","elem":[1]}}]})",
+        R"({"nftables":[{"map":{"name":"target4","elem":[[{"elem":{}},"10.9.0.2"]]}}]})",
+        R"({"nftables":[{"map":{"name":"target4","elem":[[{"concat":[1]},"10.9.0.2"]]}}]})",
+        R"({"nftables":[{"set":{"name":"hairpin4","elem":[{"concat":[{"prefix":3},6,80]}]}}]})",
+        R"({"nftables":[{"map":{"name":"target4","elem":[[{"concat":[{"prefix":
+              {"addr":"0.0.0.0","len":99}},"tcp",{"range":[80]}]},"10.9.0.2"]]}}]})"}) {
+    CAPTURE(text);
+    const json listing = json::parse(text);
+    REQUIRE_FALSE(difference(elementsOfListing(listing), wanted).empty());
+    REQUIRE(markOfListing(listing) == TableMark{});
+    REQUIRE_FALSE(hashOfListing(listing).empty());
+  }
+}
+
+TEST_CASE("the mark of a table is read back, and its listing's hash ignores elements and handles") {
+  const TableMark mark{hashOfStatic(specOf({})), std::string(32, 'a')};
+  const json written = elementsIn(buildMark("adit_adit0", mark), "add", "state");
+  const json listing = {
+      {"nftables", json::array({{{"set", {{"name", "state"}, {"elem", written}}}}})}};
+  REQUIRE(markOfListing(listing) == mark);
+  REQUIRE(written[0]["elem"]["comment"].get<std::string>().size() <= 128);
+
+  const json a = json::parse(R"({"nftables":[{"rule":{"chain":"x","handle":1}},
+                                {"map":{"name":"m","elem":[1]}}]})");
+  const json b = json::parse(R"({"nftables":[{"metainfo":{"version":"2"}},
+                                {"rule":{"chain":"x","handle":9}},{"map":{"name":"m"}}]})");
+  const json c = json::parse(R"({"nftables":[{"rule":{"chain":"y"}},{"map":{"name":"m"}}]})");
+  REQUIRE(hashOfListing(a) == hashOfListing(b));
+  REQUIRE(hashOfListing(a) != hashOfListing(c));
+}
+
+TEST_CASE("a comment fits, and can be printed and read again") {
+  REQUIRE(commentText("a \"quoted\"\nname\x01") == "a 'quoted' name ");
+  REQUIRE(commentText(std::string(500, 'x')).size() == 128);
+  // 127 bytes, then a character of two.
+  REQUIRE(commentText(std::string(127, 'x') + "\xc3\xa9") == std::string(127, 'x'));
+  REQUIRE(commentText("m\xc3\xa9"
+                      "dia") ==
+          "m\xc3\xa9"
+          "dia");
+}
+
+TEST_CASE("cases 39 and 40: what nftables would refuse late or not at all") {
+  const auto messages = [](const Mapping& wanted) {
+    std::vector<std::string> all;
+    for (const Error& error : validate(specOf({wanted}))) {
+      all.push_back(error.message);
+    }
+    return all;
+  };
+  auto good = mapping(Protocol::Tcp, 65000, 65535, 65000);
+  REQUIRE(messages(good).empty());
+  good.location = "x.conf:3:1";
+  auto bad = good;
+  bad.targetPort = 65001;
+  REQUIRE(messages(bad) == std::vector<std::string>{
+                               "x.conf:3:1: mapping tcp/65000-65535: the target range 65001-65536 "
+                               "passes 65535"});
+  bad = good;
+  bad.firstPort = 0;
+  REQUIRE(messages(bad).size() == 1);
+  bad = good;
+  bad.targetPort = 0;
+  REQUIRE(messages(bad).size() == 1);
+  bad = good;
+  std::swap(bad.firstPort, bad.lastPort);
+  REQUIRE(messages(bad).size() == 1);
+  bad = good;
+  bad.targetV4.reset();
+  REQUIRE(messages(bad).size() == 1);
+  bad = good;
+  bad.targetV4 = ip("fd09::2");
+  REQUIRE(messages(bad).size() == 1);
+  bad = good;
+  bad.listenAddress = ip("2001:db8::1");
+  REQUIRE(messages(bad).size() == 1);
+  REQUIRE(messages(mapping(Protocol::Udp, 51820, 51820, 51820)).size() == 1);
+  REQUIRE(messages(mapping(Protocol::Udp, 1, 65535, 1)).empty());
+  REQUIRE(messages(mapping(Protocol::Tcp, 51820, 51820, 51820)).empty());
+}
+
+TEST_CASE("case 40: overlaps are per protocol and address, and name both") {
+  const auto a = mapping(Protocol::Tcp, 8000, 8100, 8000);
+  auto b = mapping(Protocol::Tcp, 8080, 8080, 80);
+  auto c = mapping(Protocol::Tcp, 8080, 8080, 80);
+  b.location = "x.conf:20:1";
+  c.location = "x.conf:30:1";
+  REQUIRE(validate(specOf({a, b})).size() == 1);
+  REQUIRE(validate(specOf({a, b, c})).size() == 3);
+  REQUIRE(validate(specOf({b, c})).front().message ==
+          "x.conf:30:1: mapping tcp/8080: it overlaps tcp/8080 of x.conf:20:1");
+  c.protocol = Protocol::Udp;
+  REQUIRE(validate(specOf({a, c})).empty());
+  b.listenAddress = ip("203.0.113.9");
+  REQUIRE(validate(specOf({a, b})).size() == 1);
+  c = b;
+  c.listenAddress = ip("203.0.113.10");
+  REQUIRE(validate(specOf({b, c})).empty());
+}
+
+TEST_CASE("mappings without a public interface are refused") {
+  auto spec = specOf({mapping(Protocol::Tcp, 80, 80, 80)});
+  spec.publicInterfaces.clear();
+  REQUIRE(validate(spec).size() == 1);
+}
