@@ -123,7 +123,8 @@ void checkPorts(MapDraft& draft, Diagnostics& diagnostics) {
 /// A server that announces ports, as passive FTP does, announces its own numbers.
 void checkShift(const Draft& draft, const MapDraft& map, Diagnostics& diagnostics) {
   const MapConfig& m = map.map;
-  if (!matchesTcp(m) || portCount(m) == 1 || m.targetPort == m.firstPort) return;
+  const bool fits = m.targetPort + portCount(m) - 1 <= kLastPort;
+  if (!matchesTcp(m) || portCount(m) == 1 || m.targetPort == m.firstPort || !fits) return;
   const bool ftp = std::ranges::any_of(draft.maps, [&](const MapDraft& other) {
     return other.hasListen && other.map.targetHost == m.targetHost && matchesTcp(other.map) &&
            other.map.targetPort == kFtpPort;
