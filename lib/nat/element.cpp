@@ -206,6 +206,30 @@ Element parseElement(const json& entry, bool isMap) {
   return element;
 }
 
+/// Bytes of the UTF-8 character at the front of a text (RFC 3629, section 4); 0 where there is
+/// none.
+std::size_t characterLength(std::string_view text) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = at(0);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xf0 && first < 0xf5 ? 4
+                                                             : 0;
+  if (length == 0 || text.size() < length) {
+    return 0;
+  }
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((at(i) & 0xc0) != 0x80) {
+      return 0;
+    }
+  }
+  const bool overlong = (first == 0xe0 && at(1) < 0xa0) || (first == 0xf0 && at(1) < 0x90);
+  const bool surrogate = first == 0xed && at(1) >= 0xa0;
+  const bool tooLarge = first == 0xf4 && at(1) >= 0x90;
+  return overlong || surrogate || tooLarge ? 0 : length;
+}
+
 bool same(const Element& a, const Element& b) {
   return canonicalText(a.value) == canonicalText(b.value) && a.comment == b.comment;
 }
@@ -255,16 +279,23 @@ std::string canonicalText(const json& value) {
 
 std::string commentText(std::string_view label) {
   std::string text;
-  for (const char character : label) {
-    const auto byte = static_cast<unsigned char>(character);
-    text.push_back(byte < 0x20 || byte == 0x7f ? ' ' : character == '"' ? '\'' : character);
-  }
-  if (text.size() > kLongestComment) {
-    std::size_t end = kLongestComment;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
-      --end;
+  while (!label.empty()) {
+    const std::size_t length = characterLength(label);
+    const std::string_view character = label.substr(0, std::max<std::size_t>(length, 1));
+    label.remove_prefix(character.size());
+    if (text.size() + character.size() > kLongestComment) {
+      break;
     }
-    text.resize(end);
+    const auto first = static_cast<unsigned char>(character.front());
+    if (length == 0) {
+      text += '?';
+    } else if (first < 0x20 || first == 0x7f) {
+      text += ' ';
+    } else if (first == '"') {
+      text += '\'';
+    } else {
+      text += character;
+    }
   }
   return text;
 }

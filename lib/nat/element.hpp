@@ -63,7 +63,7 @@ ElementDiff difference(const Elements& actual, const Elements& wanted);
 std::string canonicalText(const nlohmann::json& value);
 
 /// A label as a comment that nft(8) can print and read again: at most 128 bytes, whole UTF-8
-/// characters, no quotes and no control characters.
+/// characters (bytes that are none become "?"), no quotes and no control characters.
 std::string commentText(std::string_view label);
 
 }  // namespace adit::nat

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "nat/blame.hpp"
 #include "nat/conntrack.hpp"
 #include "nat/nft.hpp"
 #include "nat/ruleset.hpp"
@@ -69,9 +70,10 @@ class KernelFirewall::State {
     return actual;
   }
 
+  /// A transaction is committed whole or not at all: when it is refused the old table stays.
   Result<void> install(const RulesetSpec& spec) {
-    if (auto result = commit(spec, buildRuleset(spec)); !result) {
-      return result;
+    if (auto result = nft_.apply(buildRuleset(spec)); !result) {
+      return tl::unexpected(blame(spec, result.error()));
     }
     const auto listing = nft_.listTable(spec.tableName());
     if (!listing) {
@@ -84,40 +86,22 @@ class KernelFirewall::State {
     return nft_.apply(buildMark(spec.tableName(), {hashOfStatic(spec), hashOfListing(**listing)}));
   }
 
-  /// Tries first, so that an error can be blamed on a mapping; then commits.
-  Result<void> commit(const RulesetSpec& spec, const json& transaction) {
-    if (const auto tried = nft_.dryRun(transaction); !tried) {
-      return tl::unexpected(blame(spec, tried.error()));
-    }
-    return nft_.apply(transaction);
-  }
-
   Result<void> apply(const json& transaction) { return nft_.apply(transaction); }
   Result<std::optional<json>> list(std::string_view table) { return nft_.listTable(table); }
 
  private:
-  /// nft does not say which element it refuses. The smallest number of mappings that is refused
-  /// ends with the one to blame.
+  /// nft does not say which element it refuses.
   Error blame(const RulesetSpec& spec, const Error& error) {
-    if (error.code != 0 || spec.mappings.empty()) {
-      return error;
-    }
     RulesetSpec part = spec;
-    const auto accepted = [&](std::size_t count) {
+    const auto refused = firstRefused(spec.mappings.size(), [&](std::size_t count) {
       part.mappings.assign(spec.mappings.begin(),
                            spec.mappings.begin() + static_cast<std::ptrdiff_t>(count));
       return nft_.dryRun(buildRuleset(part)).has_value();
-    };
-    std::size_t good = 0;
-    std::size_t bad = spec.mappings.size();
-    if (!accepted(good) || accepted(bad)) {
+    });
+    if (!refused) {
       return error;
     }
-    while (bad - good > 1) {
-      const std::size_t middle = good + (bad - good) / 2;
-      (accepted(middle) ? good : bad) = middle;
-    }
-    const Mapping& culprit = spec.mappings[good];
+    const Mapping& culprit = spec.mappings[*refused];
     return Error{
         fmt::format("{}{}mapping {}: {}", culprit.location, culprit.location.empty() ? "" : ": ",
                     culprit.listenText(), error.message),
@@ -171,28 +155,26 @@ Result<FirewallChange> KernelFirewall::apply(const RulesetSpec& spec) {
   if (!actual) {
     return tl::unexpected(actual.error());
   }
-  const ElementDiff diff = difference(actual->elements, wantedElements(spec));
+  const Elements wanted = wantedElements(spec);
+  const ElementDiff diff = difference(actual->elements, wanted);
   FirewallChange change;
   if (actual->rulesMatch && diff.empty()) {
     return change;
   }
-  Result<void> result;
-  if (actual->rulesMatch) {
-    change.kind = FirewallChange::Kind::Updated;
-    result = state_->commit(spec, buildElementUpdate(spec.tableName(), diff));
-  }
-  if (!actual->rulesMatch || !result) {
-    // Also when the update failed: the table may have been flushed after it was read.
-    change.kind =
-        actual->present ? FirewallChange::Kind::Replaced : FirewallChange::Kind::Installed;
-    result = state_->install(spec);
-  }
-  if (!result) {
-    return tl::unexpected(result.error());
-  }
   change.elementsAdded = diff.added.size();
   change.elementsRemoved = diff.removed.size();
-  cut(spec, touchedBy(diff), change);
+  if (actual->rulesMatch && state_->apply(buildElementUpdate(spec.tableName(), diff))) {
+    change.kind = FirewallChange::Kind::Updated;
+    cut(spec, touchedBy(diff), change);
+    return change;
+  }
+  // Also when the update was refused: somebody may have flushed the table after it was read.
+  if (auto result = state_->install(spec); !result) {
+    return tl::unexpected(result.error());
+  }
+  change.kind = actual->present ? FirewallChange::Kind::Replaced : FirewallChange::Kind::Installed;
+  // Other rules (another public NIC) may decide otherwise about any mapping.
+  cut(spec, touchedBy({diff.removed, wanted}), change);
   return change;
 }
 

@@ -37,8 +37,8 @@ class Firewall {
   virtual ~Firewall() = default;
 
   /// Makes the kernel's table equal to `spec`, from whatever is there; does nothing when it is
-  /// equal. Tried with nftables' check first: on an error the old rules stay, and the message
-  /// begins with the place of the mapping that is to blame. Connections that the new mappings
+  /// equal. One transaction: on an error the old rules stay, and the message begins with the place
+  /// of the mapping that is to blame. Connections that the new mappings
   /// decide otherwise are cut, so that the very next packet obeys; all others stay.
   virtual Result<FirewallChange> apply(const RulesetSpec& spec) = 0;
 

@@ -47,7 +47,8 @@ Result<Nft> Nft::open() {
 }
 
 Result<void> Nft::run(const json& commands) {
-  const std::string text = commands.dump();
+  // Bytes that are not UTF-8 would throw; no text of ours has any (see commentText()).
+  const std::string text = commands.dump(-1, ' ', false, json::error_handler_t::replace);
   const int result = ::nft_run_cmd_from_buffer(context_.get(), text.c_str());
   const std::string errors = ::nft_ctx_get_error_buffer(context_.get());
   if (result == 0) {

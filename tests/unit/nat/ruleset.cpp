@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "nat/blame.hpp"
+
 using namespace adit;
 using namespace adit::nat;
 using nlohmann::json;
@@ -290,6 +292,30 @@ TEST_CASE("a comment fits, and can be printed and read again") {
                       "dia") ==
           "m\xc3\xa9"
           "dia");
+}
+
+TEST_CASE("bytes of a label that are not UTF-8 do no harm") {
+  REQUIRE(commentText("a\xff"
+                      "b\xc3") == "a?b?");
+  REQUIRE(commentText("\xc0\x80 \xed\xa0\x80 \xf4\x90\x80\x80") == "?? ??? ????");
+  auto wanted = mapping(Protocol::Tcp, 80, 80, 80);
+  wanted.label = "\xff\xfe";
+  REQUIRE_FALSE(buildRuleset(specOf({wanted})).dump().empty());
+}
+
+TEST_CASE("the mapping to blame is found by bisection") {
+  for (std::size_t culprit = 0; culprit < 9; ++culprit) {
+    std::size_t asked = 0;
+    const auto found = firstRefused(9, [&](std::size_t count) {
+      ++asked;
+      return count <= culprit;
+    });
+    REQUIRE(found == culprit);
+    REQUIRE(asked <= 6);
+  }
+  REQUIRE_FALSE(firstRefused(9, [](std::size_t) { return true; }));
+  REQUIRE_FALSE(firstRefused(9, [](std::size_t) { return false; }));
+  REQUIRE_FALSE(firstRefused(0, [](std::size_t) { return true; }));
 }
 
 TEST_CASE("cases 39 and 40: what nftables would refuse late or not at all") {
