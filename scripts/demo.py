@@ -1,6 +1,6 @@
 """The demonstration: a NAS behind a NAT serves the Internet on a public server's ports.
 
-Topology: `Home` in tests/netns/lab/topology.py. Run by scripts/demo, which installs and builds first.
+Topology: `Home` in tests/netns/lab/topology.py. scripts/demo runs it after installing and building.
 """
 
 from __future__ import annotations
@@ -132,9 +132,7 @@ def measure(net: Home, seconds: int) -> tuple[dict[str, float], MapResult]:
     say("iperf3: nas → server, the tunnel")
     mbps["tunnel"] = iperf(net.nas, "10.10.0.1", port=LINK_PORT, seconds=seconds).mbps
     say("iperf3: nas → client, the mapped port")
-    mapped = iperf(
-        net.client, net.server_address, port=IPERF_PORT, seconds=seconds, reverse=True
-    )
+    mapped = iperf(net.client, net.server_address, port=IPERF_PORT, seconds=seconds, reverse=True)
     mbps["mapped"] = mapped.mbps
     kept = service.clients() == [net.client_address]
     for server in (bare, service):

@@ -94,7 +94,7 @@ def suite_auto(lab: Lab) -> None:
     wanted = best_suite(*speeds)
     progress(f"speeds {speeds}: {wanted}")
     for end in (left, right):
-        wait_until(lambda end=end: suite_is(end, wanted), 20, f"{end.name} runs {wanted}")
+        wait_until(partial(suite_is, end, wanted), 20, f"{end.name} runs {wanted}")
     ping(net.left, RIGHT, count=20)
 
 
@@ -158,8 +158,10 @@ def crash(lab: Lab, crashed: str) -> None:
     expect(client.running(), "iperf3 goes on without the daemon")
     victim.up()
     wait_until(lambda: right.peer().rx_bytes > 20e6, 15, "data moves again")
-    expect(net.left.run("ss", "-Htn", "dst", RIGHT).out.count("\n") == connections.count("\n"),
-           "the same connections are open")
+    expect(
+        net.left.run("ss", "-Htn", "dst", RIGHT).out.count("\n") == connections.count("\n"),
+        "the same connections are open",
+    )
     client.wait(seconds + 20)
     result = iperf_result(client.output(), udp=False)
     intervals = [part["sum"]["bits_per_second"] / 1e6 for part in result.report["intervals"]]

@@ -84,8 +84,11 @@ def case_20_failing_up_hook(lab: Lab) -> None:
     net = pair(lab)
     tunnel = with_peer(net)
     out = net.left.dir / "hooks"
-    tunnel.spec.extra += [f"PostUp = echo one >>{out}", "PostUp = exit 7",
-                          f"PostUp = echo three >>{out}"]
+    tunnel.spec.extra += [
+        f"PostUp = echo one >>{out}",
+        "PostUp = exit 7",
+        f"PostUp = echo three >>{out}",
+    ]
     tunnel.write()
     before = snapshot(net.left)
     done = tunnel.cli("up", str(tunnel.file), check=False)
@@ -170,7 +173,9 @@ def case_24_unresolvable_endpoint(lab: Lab) -> None:
     # The name's peer is a second wireguard-go on the right, at another port.
     late_keys = key_pair()
     late_spec = TunnelSpec(
-        late_keys, ["10.10.0.3/24"], listen_port=51999,
+        late_keys,
+        ["10.10.0.3/24"],
+        listen_port=51999,
         peers=[PeerSpec(tunnel.spec.keys.public, f"{LEFT}/32")],
     )
     late = WireGuardGo(net.right, lab.device("q"), late_spec)

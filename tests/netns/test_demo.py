@@ -62,6 +62,11 @@ def json_result(lab: Lab) -> None:
     expect(all(name.startswith(lab.prefix) for name in names), f"no namespace is left: {names}")
 
 
+def reached(demo: Process, moment: int) -> bool:
+    text = demo.output()
+    return text.count("demo: ") >= moment or "demo: done" in text
+
+
 def interrupted(lab: Lab, number: int) -> None:
     """The signal comes after the 1st, 2nd, ... line of progress."""
     moment = 0
@@ -71,13 +76,7 @@ def interrupted(lab: Lab, number: int) -> None:
             [sys.executable, "-B", DEMO, "--seconds", "2"], lab.dir / f"demo-{moment}.log"
         )
         lab.processes.append(demo)
-        demo.require(
-            lambda demo=demo, moment=moment: (
-                demo.output().count("demo: ") >= moment or "demo: done" in demo.output()
-            ),
-            60,
-            f"line {moment} of the demo",
-        )
+        demo.require(partial(reached, demo, moment), 60, f"line {moment} of the demo")
         demo.signal(number)
         code = demo.wait(30)
         left = traces(demo.pid)

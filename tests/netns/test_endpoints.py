@@ -32,7 +32,6 @@ from lab import (
     progress,
     scenario,
     specs,
-    wait_until,
 )
 
 NAME = "vps.example.net"
@@ -52,9 +51,7 @@ def two_ends(net: Pair, endpoint: str, left: Side, right: Side) -> tuple[Any, An
 def case_28_clock_goes_backwards(lab: Lab) -> None:
     """After a power cut the clock is months behind: the next handshake still succeeds."""
     net = pair(lab)
-    left, right = two_ends(
-        net, f"{net.right_address}:{PORT}", Side(Adit), Side(WireGuardGo)
-    )
+    left, right = two_ends(net, f"{net.right_address}:{PORT}", Side(Adit), Side(WireGuardGo))
     right.up()
     for offset in (FOUR_MONTHS_S, 0, FOUR_MONTHS_S * 2, -FOUR_MONTHS_S):
         left.env["ADIT_TEST_REALTIME_OFFSET_S"] = str(offset)
@@ -98,8 +95,11 @@ def case_29_name_changes_address(lab: Lab) -> None:
     net = pair(lab)
     names = NameServer(net.left)
     names.set(NAME, net.right_address)
-    quick = {"ADIT_TEST_ENDPOINT_STALE_MS": "4000", "ADIT_TEST_REKEY_AFTER_MS": "1500",
-             "ADIT_TEST_REJECT_AFTER_MS": "4000"}
+    quick = {
+        "ADIT_TEST_ENDPOINT_STALE_MS": "4000",
+        "ADIT_TEST_REKEY_AFTER_MS": "1500",
+        "ADIT_TEST_REJECT_AFTER_MS": "4000",
+    }
     left, right = two_ends(net, f"{NAME}:{PORT}", Side(Adit, env=quick), Side(WireGuardGo))
     right.up()
     left.up()
@@ -133,8 +133,10 @@ def families(
     names = NameServer(net.left)
     names.set(NAME, *addresses)
     if drop:
-        net.right.nft(f"table inet drop {{ chain in {{ type filter hook input priority 0\n"
-                      f"meta nfproto {drop} udp dport {PORT} drop\n}}\n}}")
+        net.right.nft(
+            f"table inet drop {{ chain in {{ type filter hook input priority 0\n"
+            f"meta nfproto {drop} udp dport {PORT} drop\n}}\n}}"
+        )
     left, right = two_ends(net, f"{NAME}:{PORT}", Side(Adit), Side(WireGuardGo))
     right.up()
     left.up()
@@ -165,8 +167,10 @@ def case_30_ipv4_dies_on_the_way(lab: Lab) -> None:
 def only_from(net: Pair, address: str) -> None:
     """Left accepts the tunnel's datagrams from this address only, as a NAT on the way would."""
     family = "ip6" if ":" in address else "ip"
-    net.left.nft(f"table inet strict {{ chain in {{ type filter hook input priority 0\n"
-                 f"udp dport {PORT} {family} saddr != {address} drop\n}}\n}}")
+    net.left.nft(
+        f"table inet strict {{ chain in {{ type filter hook input priority 0\n"
+        f"udp dport {PORT} {family} saddr != {address} drop\n}}\n}}"
+    )
 
 
 def sticky(net: Pair, right_side: Side, address: str) -> tuple[Tunnel, Tunnel]:

@@ -72,9 +72,7 @@ def full_spec() -> TunnelSpec:
     )
 
 
-def refused(
-    host: Namespace, done: Completed, *words: str, lines: int = 1
-) -> None:
+def refused(host: Namespace, done: Completed, *words: str, lines: int = 1) -> None:
     """It failed, and said so in one line that has the words in it."""
     said = [line for line in done.err.splitlines() if line.strip()]
     progress(f"exit {done.code}: {' / '.join(said)}")
@@ -112,8 +110,10 @@ def unknown_peer(_host: Namespace, spec: TunnelSpec) -> None:
 
 
 def taken_port(host: Namespace, _spec: TunnelSpec) -> None:
-    code = f"import signal, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); " \
-           f"s.bind(('', {PORT})); signal.pause()"
+    code = (
+        f"import signal, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+        f"s.bind(('', {PORT})); signal.pause()"
+    )
     holder = host.start(sys.executable, "-c", code, log="holder")
     holder.require(lambda: listening(holder.pid, "udp", PORT), 5, "the port is taken")
 
@@ -269,9 +269,13 @@ def secrets(lab: Lab) -> None:
     done = tunnel.cli("up", str(tunnel.file))
     expect("chmod" in done.err, f"the warning names the remedy: {done}")
     private = tunnel.spec.keys.private
-    texts = [done.out, done.err, tunnel.cli("status", tunnel.name).out,
-             tunnel.cli("status", tunnel.name, "--json").out,
-             tunnel.cli("show", tunnel.name).out]
+    texts = [
+        done.out,
+        done.err,
+        tunnel.cli("status", tunnel.name).out,
+        tunnel.cli("status", tunnel.name, "--json").out,
+        tunnel.cli("show", tunnel.name).out,
+    ]
     tunnel.down()
     log = Path(host.env["ADIT_RUNTIME_DIR"], f"{tunnel.name}.log")
     if log.exists():
@@ -283,8 +287,10 @@ def secrets(lab: Lab) -> None:
     broken = Adit(host, lab.device("y"), spec)
     broken.file.write_text(spec.text().replace("PrivateKey", "PrivatKey"))
     done = broken.cli("check", str(broken.file), check=False)
-    expect(done.code != 0 and spec.keys.private not in done.out + done.err,
-           "a wrong line with a key in it is not repeated")
+    expect(
+        done.code != 0 and spec.keys.private not in done.out + done.err,
+        "a wrong line with a key in it is not repeated",
+    )
 
 
 if __name__ == "__main__":

@@ -43,9 +43,7 @@ PRODUCT = Side()
 PEER = Side(WireGuardGo)
 
 
-def both_up(
-    net: Pair, left: Side, right: Side, psk: str = ""
-) -> tuple[Tunnel, Tunnel]:
+def both_up(net: Pair, left: Side, right: Side, psk: str = "") -> tuple[Tunnel, Tunnel]:
     endpoint = f"{net.right_address}:{PORT}"
     return ends.both_up(net.lab, (net.left, left), (net.right, right), endpoint, psk)
 
@@ -84,16 +82,20 @@ for _psk in (False, True):
 
 @scenario(seconds=40)
 def wrong_preshared_key(lab: Lab) -> None:
-    """With different preshared keys nothing passes; with the right one, set at run time, it does."""
+    """With different preshared keys nothing passes; once the right one is set, all does."""
     net = pair(lab)
     left, right = both_up(net, PEER, PRODUCT)
     psk = preshared_key()
-    run(["wg", "set", right.name, "peer", left.spec.keys.public, "preshared-key", "/dev/stdin"],
-        stdin=psk)
+    run(
+        ["wg", "set", right.name, "peer", left.spec.keys.public, "preshared-key", "/dev/stdin"],
+        stdin=psk,
+    )
     done = net.left.run("ping", "-n", "-q", "-c", "3", "-i", "0.3", "-W", "1", RIGHT, check=False)
     expect(done.code != 0, "no answer under different preshared keys")
-    run(["wg", "set", left.name, "peer", right.spec.keys.public, "preshared-key", "/dev/stdin"],
-        stdin=psk)
+    run(
+        ["wg", "set", left.name, "peer", right.spec.keys.public, "preshared-key", "/dev/stdin"],
+        stdin=psk,
+    )
     ping(net.left, RIGHT, timeout=20)
 
 
@@ -128,8 +130,17 @@ def roaming(lab: Lab, left: Side, right: Side) -> None:
         net.left.address("eth0", f"{address}/24")
         if left is PEER:
             # It keeps sending from the address that is gone until it hears the endpoint again.
-            run(["wg", "set", roamer.name, "peer", responder.spec.keys.public, "endpoint",
-                 f"{net.right_address}:{PORT}"])
+            run(
+                [
+                    "wg",
+                    "set",
+                    roamer.name,
+                    "peer",
+                    responder.spec.keys.public,
+                    "endpoint",
+                    f"{net.right_address}:{PORT}",
+                ]
+            )
         ping(net.left, RIGHT)
         ping(net.right, LEFT)
         seen = responder.peer().endpoint
@@ -208,8 +219,19 @@ def wg_show_and_set(lab: Lab) -> None:
     ping(net.left, RIGHT)
 
     other = key_pair()
-    run(["wg", "set", name, "peer", other.public, "allowed-ips", "10.30.0.1/32",
-         "endpoint", "192.0.2.99:1234"])
+    run(
+        [
+            "wg",
+            "set",
+            name,
+            "peer",
+            other.public,
+            "allowed-ips",
+            "10.30.0.1/32",
+            "endpoint",
+            "192.0.2.99:1234",
+        ]
+    )
     peers = {peer.public_key: peer for peer in right.dump()}
     expect(peers[other.public].endpoint == "192.0.2.99:1234", "a peer was added")
     run(["wg", "set", name, "peer", other.public, "remove"])
@@ -221,17 +243,39 @@ def wg_show_and_set(lab: Lab) -> None:
 
 def move_port(net: Pair, left: Tunnel, right: Tunnel) -> None:
     run(["wg", "set", right.name, "listen-port", "51999"])
-    run(["wg", "set", left.name, "peer", right.spec.keys.public, "endpoint",
-         f"{net.right_address}:51999"])
+    run(
+        [
+            "wg",
+            "set",
+            left.name,
+            "peer",
+            right.spec.keys.public,
+            "endpoint",
+            f"{net.right_address}:51999",
+        ]
+    )
     ping(net.left, RIGHT, timeout=20)
 
 
 def change_key(net: Pair, left: Tunnel, right: Tunnel, keys: KeyPair) -> None:
     run(["wg", "set", right.name, "private-key", "/dev/stdin"], stdin=keys.private)
     run(["wg", "set", left.name, "peer", right.spec.keys.public, "remove"])
-    run(["wg", "set", left.name, "peer", keys.public, "allowed-ips", f"{RIGHT}/32", "endpoint",
-         f"{net.right_address}:51999", "preshared-key", "/dev/stdin"],
-        stdin=left.spec.peers[0].preshared_key)
+    run(
+        [
+            "wg",
+            "set",
+            left.name,
+            "peer",
+            keys.public,
+            "allowed-ips",
+            f"{RIGHT}/32",
+            "endpoint",
+            f"{net.right_address}:51999",
+            "preshared-key",
+            "/dev/stdin",
+        ],
+        stdin=left.spec.peers[0].preshared_key,
+    )
     ping(net.left, RIGHT, timeout=20)
 
 

@@ -1,6 +1,6 @@
 """A name server for one namespace: answers A and AAAA from a file that a test may rewrite.
 
-The zone file has lines `NAME ADDRESS...`; a name that is not in it does not exist. Run as a program:
+The zone file has lines `NAME ADDRESS...`; a name that is not in it does not exist. As a program:
 dns.py ADDRESS ZONE_FILE. Every question is printed on one line.
 """
 
@@ -72,9 +72,7 @@ class NameServer:
         self.zone.write_text("")
         folder = Path("/etc/netns") / where.full_name
         folder.mkdir(parents=True)
-        (folder / "resolv.conf").write_text(
-            "nameserver 127.0.0.1\noptions timeout:1 attempts:2\n"
-        )
+        (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:2\n")
         self.start()
 
     def start(self) -> None:

@@ -143,9 +143,7 @@ class Namespace:
         return [int(word) for word in done.out.split()]
 
 
-def link(
-    left: tuple[Namespace, str], right: tuple[Namespace, str], mtu: int = 1500
-) -> None:
+def link(left: tuple[Namespace, str], right: tuple[Namespace, str], mtu: int = 1500) -> None:
     """Joins two namespaces by a veth pair; each end is given as (namespace, device name)."""
     (a, a_device), (b, b_device) = left, right
     a.ip(
@@ -194,7 +192,7 @@ class Lab:
         return created
 
     def device(self, suffix: str) -> str:
-        """A tunnel's name, unique on the machine: WireGuard's sockets are told apart by it alone."""
+        """A tunnel's name, unique on the machine: WireGuard's sockets have no other difference."""
         name = f"ad{os.getpid()}{'abcdefgh'[Lab._count % 8]}{suffix}"
         if len(name) > 15:
             raise LabError(f"{name} is too long for an interface name")

@@ -6,6 +6,7 @@ error open, and a pipe would then never end.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -61,10 +62,8 @@ def _read(stream: IO[bytes]) -> str:
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
     """Kills a process that leads its own group, and the rest of that group."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
@@ -170,7 +169,7 @@ class Process:
 
 
 def listening(pid: int, protocol: str, port: int) -> bool:
-    """Whether anything in the network namespace of `pid` listens on (tcp) or is bound to (udp) it."""
+    """Whether a socket in the network namespace of `pid` listens (tcp) or is bound (udp) there."""
     wanted = "0A" if protocol == "tcp" else "07"
     for suffix in ("", "6"):
         try:

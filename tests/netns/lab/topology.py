@@ -126,9 +126,7 @@ def crossroads(lab: Lab) -> Crossroads:
     net.left.default_via("192.0.2.254")
     net.right.default_via("198.51.100.254")
     attacker.default_via("203.0.113.254")
-    return Crossroads(
-        lab, net.left, net.middle, net.right, attacker=attacker, attackers=addresses
-    )
+    return Crossroads(lab, net.left, net.middle, net.right, attacker=attacker, attackers=addresses)
 
 
 @dataclass
@@ -178,8 +176,14 @@ table ip home {
 
 
 def home(lab: Lab) -> Home:
-    names = ("client", "internet", "server", "home", "nas")
-    net = Home(lab, *(lab.namespace(name) for name in names))
+    net = Home(
+        lab,
+        client=lab.namespace("client"),
+        internet=lab.namespace("internet"),
+        server=lab.namespace("server"),
+        home=lab.namespace("home"),
+        nas=lab.namespace("nas"),
+    )
     link((net.client, "eth0"), (net.internet, "to-client"))
     link((net.server, "eth0"), (net.internet, "to-server"))
     link((net.home, "wan"), (net.internet, "to-home"))

@@ -254,7 +254,8 @@ class Adit(Tunnel):
 
     def suite(self) -> str | None:
         """The cipher of the current session, or None."""
-        return self.status()["peers"][0].get("cipher")
+        name: str | None = self.status()["peers"][0]["cipher"]
+        return name
 
     def drops(self) -> dict[str, int]:
         """Every drop counter of the status, of device and peers, added up by name."""
@@ -296,5 +297,3 @@ def adit(
 def connected(tunnel: Tunnel, since: int = 0) -> bool:
     """Whether the only peer has shaken hands later than `since` (seconds since the epoch)."""
     return tunnel.peer().latest_handshake > since
-
-
