@@ -18,7 +18,7 @@ Product: type[Tunnel] = WireGuardGo if os.environ.get("ADIT_LAB_REFERENCE") else
 
 @dataclass
 class Side:
-    """How one end differs from the plain one. `extra`: lines of [Interface]; `env`: the daemon's."""
+    """How one end differs from the plain. `extra`: lines of [Interface]; `env`: the daemon's."""
 
     kind: type[Tunnel] = Product
     extra: list[str] = field(default_factory=list)
