@@ -53,7 +53,9 @@ void Sessions::established(Peer& peer) {
   ++peer.handshakesCompleted;
   actions_.handshakeCompleted(peer.policy.id, role, suite);
 
-  if (role == Role::Responder && peer.offer && chosenSuite(peer) != suite) {
+  // A message that came with the first packets may be handed over before the event.
+  const bool oldOffer = peer.offer && peer.offerReceived < peer.lastInstall;
+  if (role == Role::Responder && oldOffer && chosenSuite(peer) != suite) {
     // It came with another suite than we both know of: it has started anew.
     peer.offer.reset();
     peer.controlSent = 0;
@@ -73,6 +75,7 @@ void Sessions::control(PeerId id, std::span<const std::uint8_t> message) {
   const auto decoded = decodeControl(message);
   if (!decoded) return;
   peer->offer = decoded->offer;
+  peer->offerReceived = clock_.now();
   peer->controlAt.reset();
   if (decoded->wantsAnswer) sendControl(*peer, false);
   settleSuite(*peer);

@@ -74,6 +74,7 @@ struct Sessions::Peer {
   std::optional<BootTime> wipeAt;
 
   std::optional<SuiteOffer> offer;
+  BootTime offerReceived{};
   unsigned controlSent = 0;
   std::optional<BootTime> controlAt;
   std::optional<BootTime> upgradeNotBefore;

@@ -30,6 +30,7 @@ void run(std::uint64_t seed) {
                     static_cast<std::uint32_t>(uniform(100, 2000)),
                     static_cast<std::uint32_t>(uniform(100, 2000))};
     side->restart();
+    if (uniform(0, 1) < 0.5) side->plane->confirmDelay = milliseconds(200);
     world.traffic(*side, milliseconds(3000), 300s);
     const auto when = world.now + milliseconds(300'000);
     const double what = uniform(0, 1);

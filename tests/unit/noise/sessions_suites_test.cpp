@@ -242,6 +242,17 @@ TEST_CASE_METHOD(Simulated, "a message of a peer is answered once, even when our
   CHECK(a.state().peerOffer);
 }
 
+TEST_CASE_METHOD(Simulated, "a message that is handed over before its session's event counts") {
+  b.plane->confirmDelay = 50ms;
+  traffic(a, 1s, 60s);
+  runFor(60s);
+  CHECK(suitesOf(a.initiations) == std::vector<int>{0, 1});
+  CHECK(b.state().suite == Suite::Aes256Gcm);
+  CHECK(b.state().preferredSuite == Suite::Aes256Gcm);
+  // Its answer; with that, both know each other's.
+  CHECK(b.controls.size() == 1);
+}
+
 TEST_CASE_METHOD(Simulated, "new speeds are told and the session follows") {
   traffic(a, 1s, 100s);
   runFor(30s);

@@ -127,7 +127,13 @@ void FakePlane::receive(const Packet& packet) {
   if (next_ && key == &*next_) {
     previous_ = std::move(current_);
     current_ = std::exchange(next_, std::nullopt);
-    side_.sessions->keyConfirmed(Side::kPeer);
+    if (confirmDelay == 0ns) {
+      side_.sessions->keyConfirmed(Side::kPeer);
+    } else {
+      Side& side = side_;
+      side.world.at(side.world.now + confirmDelay,
+                    [&side] { side.sessions->keyConfirmed(Side::kPeer); });
+    }
     flush();
   }
   if (packet.kind == Packet::Kind::Control) {

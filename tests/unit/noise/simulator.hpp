@@ -62,6 +62,8 @@ class FakePlane {
   std::vector<SessionKeys> installed;
   /// The next install fails.
   bool refuse = false;
+  /// How long the event of a confirmed key takes; packets behind it may be handed over before.
+  std::chrono::nanoseconds confirmDelay{};
 
  private:
   struct Key {
