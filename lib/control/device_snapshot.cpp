@@ -15,13 +15,13 @@ void addCount(Counts& counts, std::string_view name, std::uint64_t count) {
   }
 }
 
-void addDrops(Counts& counts, const dataplane::DropCounts& drops) {
+void addDataDrops(Counts& counts, const dataplane::DropCounts& drops) {
   for (std::size_t i = 0; i < drops.size(); ++i) {
     addCount(counts, dataplane::dropName(static_cast<dataplane::Drop>(i)), drops[i]);
   }
 }
 
-void addDrops(Counts& counts, const noise::HandshakeDrops& drops) {
+void addHandshakeDrops(Counts& counts, const noise::HandshakeDrops& drops) {
   for (std::size_t i = 0; i < drops.size(); ++i) {
     addCount(counts, noise::handshakeDropName(static_cast<noise::HandshakeDrop>(i)), drops[i]);
   }
@@ -57,12 +57,12 @@ PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* st
     snapshot.rxBytes = stats->rxBytes;
     snapshot.txBytes = stats->txBytes;
     snapshot.suite = stats->suite;
-    addDrops(snapshot.drops, stats->drops);
+    addDataDrops(snapshot.drops, stats->drops);
   }
   if (const auto state = sessions_.state(peer.id)) {
     snapshot.lastHandshake = state->lastHandshakeRealTime;
     snapshot.clockBehind = state->drops[static_cast<std::size_t>(noise::HandshakeDrop::Replayed)];
-    addDrops(snapshot.drops, state->drops);
+    addHandshakeDrops(snapshot.drops, state->drops);
   }
   return snapshot;
 }
@@ -117,8 +117,8 @@ DeviceSnapshot Device::snapshot() const {
   snapshot.maps = mapSnapshots();
   snapshot.warnings.insert(snapshot.warnings.begin(), warnings_.begin(), warnings_.end());
   snapshot.suiteSpeeds = parts_.dataPlane.suiteSpeeds();
-  addDrops(snapshot.drops, device.drops);
-  addDrops(snapshot.drops, sessions_.drops());
+  addDataDrops(snapshot.drops, device.drops);
+  addHandshakeDrops(snapshot.drops, sessions_.drops());
   return snapshot;
 }
 

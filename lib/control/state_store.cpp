@@ -97,7 +97,8 @@ Result<void> StateStore::loadPeers(const std::filesystem::path& path) {
     return tl::unexpected(text.error());
   }
   try {
-    for (const auto& [name, object] : json::parse(*text).items()) {
+    const json peers = json::parse(*text);
+    for (const auto& [name, object] : peers.items()) {
       const auto key = crypto::PublicKey::fromBase64(name);
       if (!key) {
         return fail("{} is damaged: the timestamps of some peers are lost", path.string());
