@@ -63,7 +63,7 @@ void addHelpCommand(CLI::App& app, Action& action) {
     action = [&app, topic]() -> int {
       if (topic->empty()) return print(app.help());
       const CLI::App* found = findCommand(app, *topic);
-      return found != nullptr ? print(found->help()) : complainOfUnknown(app, *topic);
+      return found != nullptr ? print(found->help("adit")) : complainOfUnknown(app, *topic);
     };
   });
 }
