@@ -1,0 +1,74 @@
+# Completion of adit(8) for bash: source it, or put it in share/bash-completion/completions/adit.
+
+_adit_words() {
+  mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
+}
+
+# Interfaces that are up.
+_adit_running() {
+  adit show interfaces 2>/dev/null
+}
+
+# Interfaces that have a file.
+_adit_configured() {
+  local file
+  for file in "${ADIT_CONFIG_DIR:-/etc/adit}"/*.conf; do
+    [[ -e $file ]] || continue
+    file=${file##*/}
+    printf '%s\n' "${file%.conf}"
+  done
+}
+
+_adit_files() {
+  local names=$1 current=$2
+  compopt -o filenames
+  _adit_words "$names" "$current"
+  local files
+  mapfile -t files < <(compgen -f -- "$current")
+  COMPREPLY+=("${files[@]}")
+}
+
+_adit_set() {
+  local current=$1 previous=$2
+  case $previous in
+    private-key | preshared-key) _adit_files "" "$current" ;;
+    peer) _adit_words "$(adit show "${COMP_WORDS[2]}" peers 2>/dev/null)" "$current" ;;
+    fwmark | persistent-keepalive) _adit_words "off" "$current" ;;
+    listen-port | endpoint | allowed-ips) ;;
+    *)
+      if [[ " ${COMP_WORDS[*]:3} " == *" peer "* ]]; then
+        _adit_words "peer remove preshared-key endpoint persistent-keepalive allowed-ips" "$current"
+      else
+        _adit_words "listen-port fwmark private-key peer" "$current"
+      fi
+      ;;
+  esac
+}
+
+_adit() {
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  local commands="up down reload status check strip show showconf set setconf addconf syncconf
+    genkey genpsk pubkey version help"
+  local fields="public-key private-key listen-port fwmark peers preshared-keys endpoints allowed-ips
+    latest-handshakes transfer persistent-keepalive dump --json"
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    _adit_words "$commands --help --version" "$current"
+    return
+  fi
+  case ${COMP_WORDS[1]}:$COMP_CWORD in
+    help:2) _adit_words "$commands" "$current" ;;
+    up:2 | check:2 | strip:2) _adit_files "$(_adit_configured)" "$current" ;;
+    down:2 | reload:2 | status:2) _adit_words "$(_adit_running) $(_adit_configured)" "$current" ;;
+    status:3 | check:3) _adit_words "--json" "$current" ;;
+    show:2) _adit_words "all interfaces $(_adit_running)" "$current" ;;
+    show:3) _adit_words "$fields" "$current" ;;
+    showconf:2 | set:2 | setconf:2 | addconf:2 | syncconf:2)
+      _adit_words "$(_adit_running)" "$current"
+      ;;
+    setconf:3 | addconf:3 | syncconf:3) _adit_files "" "$current" ;;
+    set:*) _adit_set "$current" "$previous" ;;
+  esac
+}
+
+complete -F _adit adit
