@@ -13,6 +13,8 @@ namespace {
 
 constexpr char kReady = '+';
 constexpr char kFailed = '-';
+/// Ends a message: the end of the pipe does not, since more than one process holds its writer.
+constexpr char kEnd = '\0';
 
 void printLines(const std::string& text) {
   fmt::print(stderr, "{}\n", text);
@@ -21,7 +23,7 @@ void printLines(const std::string& text) {
 }  // namespace
 
 void StartPipe::send(char verdict, const std::string& text) {
-  const std::string message = verdict + text;
+  const std::string message = verdict + text + kEnd;
   // The reader may have been interrupted; the daemon goes on without it.
   [[maybe_unused]] const ssize_t sent = ::write(writer_.get(), message.data(), message.size());
   writer_.reset();
@@ -42,7 +44,7 @@ void StartPipe::failed(const std::string& message) {
 int awaitStart(const UniqueFd& reader, const std::string& name, const std::string& logFile) {
   std::string message;
   std::array<char, 4096> buffer;  // NOLINT: filled by read(2)
-  for (;;) {
+  while (!message.ends_with(kEnd)) {
     const ssize_t count = ::read(reader.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) {
       continue;
@@ -52,10 +54,11 @@ int awaitStart(const UniqueFd& reader, const std::string& name, const std::strin
     }
     message.append(buffer.data(), static_cast<std::size_t>(count));
   }
-  if (message.empty()) {
+  if (!message.ends_with(kEnd)) {
     printLines(fmt::format("aditd: {} did not start; see {}", name, logFile));
     return 1;
   }
+  message.pop_back();
   if (message.size() > 1) {
     printLines(message.substr(1));
   }
