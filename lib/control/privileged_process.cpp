@@ -111,6 +111,12 @@ Result<void> makeDirectories(const SeparationOptions& options, uid_t uid, gid_t 
   return makeOwnDirectory(volatileDirectory(options.interface), uid, gid);
 }
 
+Result<void> enterStateDirectory(const SeparationOptions& options) {
+  const std::filesystem::path directory = stateDirectory(options.interface);
+  if (::chdir(directory.c_str()) != 0) return failErrno(errno, "{}", directory.string());
+  return {};
+}
+
 Result<void> checkDirectories(const SeparationOptions& options) {
   if (auto usable = checkOwnDirectory(stateDirectory(options.interface)); !usable) return usable;
   return checkOwnDirectory(volatileDirectory(options.interface));
@@ -136,6 +142,7 @@ std::vector<int> workerCapabilities(const SeparationOptions& options,
   ::prctl(PR_SET_NAME, "aditd-worker", 0, 0, 0);
   auto ready = confine(identity, capabilities, parent);
   if (ready) ready = checkDirectories(options);
+  if (ready) ready = enterStateDirectory(options);
   int status = 1;
   if (ready) {
     RemotePrivileged privileged(std::move(socket));
@@ -186,7 +193,12 @@ int runInProcess(const SeparationOptions& options, const std::function<int(Privi
     return failedToStart(options, made.error());
   }
   forbidDumps();
-  DirectPrivileged privileged(options.interface, options.configFile, options.system);
+  // Before the working directory changes, which the path may be relative to.
+  const std::filesystem::path file = std::filesystem::absolute(options.configFile);
+  if (auto entered = enterStateDirectory(options); !entered) {
+    return failedToStart(options, entered.error());
+  }
+  DirectPrivileged privileged(options.interface, file, options.system);
   const int status = runWorker(privileged, worker);
   if (options.cleanup) options.cleanup();
   return status;

@@ -36,8 +36,8 @@ struct SeparationOptions {
 /// Call it before any thread exists (else std::logic_error). Descriptors opened before, such as
 /// the listening control sockets, go to the worker with the fork.
 ///
-/// The worker has the signal mask and dispositions of the caller, and owns stateDirectory() and
-/// volatileDirectory(), which are made here. SIGTERM, SIGINT and SIGHUP of the parent are passed
+/// The worker has the signal mask and dispositions of the caller, and owns stateDirectory(), where
+/// it starts, and volatileDirectory(); both are made here. SIGTERM, SIGINT and SIGHUP of the parent are passed
 /// on to it. It loses all capabilities except CAP_NET_ADMIN, CAP_NET_BIND_SERVICE when the
 /// configuration has a ListenPort below 1024, and CAP_NET_RAW where `keepNetRaw` says so, for good
 /// (PR_SET_NO_NEW_PRIVS, an empty bounding set), and can be neither traced nor dumped.

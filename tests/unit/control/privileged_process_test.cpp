@@ -245,7 +245,7 @@ TEST_CASE("the worker's directories are its own", "[privileged][root]") {
   std::filesystem::create_symlink(place.scratch.file("outside"),
                                   place.scratch.file("state/tun7/symlink"));
   CHECK(runSeparated(place.options(), [&](Privileged&) {
-          std::ofstream(stateDirectory("tun7") / "mark") << "new";
+          std::ofstream("mark") << "new";
           std::ofstream(volatileDirectory("tun7") / "peers") << "new";
           return 0;
         }) == 0);
@@ -493,7 +493,7 @@ TEST_CASE("without the rights to separate the worker runs in process", "[privile
     const pid_t self = ::getpid();
     return runSeparated(options, [&](Privileged& privileged) {
       if (::getpid() != self) return 4;
-      std::ofstream(stateDirectory("tun7") / "mark") << "new";
+      std::ofstream("mark") << "new";
       return privileged.writeSysctl("net/ipv4/ip_forward", "1") ? 6 : 5;
     });
   });
