@@ -79,7 +79,7 @@ class Daemon {
         privileged_(privileged),
         clock_(testClock()),
         resolver_(loop_),
-        state_(*clock_, std::filesystem::current_path(), volatileDirectory(name_)),
+        state_(*clock_, stateDirectory(name_), volatileDirectory(name_)),
         sockets_(sockets) {}
 
   /// Brings the interface up. On failure nothing is left.
