@@ -1,7 +1,14 @@
 #include "nat/prerequisites.hpp"
 
+#include <net/if.h>
+
+#include <memory>
+#include <string_view>
+
 namespace adit::nat {
 namespace {
+
+using if_nameindex_t = struct if_nameindex;
 
 SysctlNeed always(std::string path, std::string value, std::string why) {
   return {std::move(path), std::move(value), {}, std::move(why), true};
@@ -16,7 +23,22 @@ bool anyTarget(const RulesetSpec& spec, bool v6) {
   return false;
 }
 
-void addIpv6Forwarding(const std::vector<std::string>& interfaces, std::vector<SysctlNeed>& needs) {
+/// All but loopback.
+std::vector<std::string> interfacesOfHost() {
+  const std::unique_ptr<if_nameindex_t, void (*)(if_nameindex_t*)> list(::if_nameindex(),
+                                                                        ::if_freenameindex);
+  std::vector<std::string> names;
+  for (const if_nameindex_t* entry = list.get(); entry != nullptr && entry->if_name != nullptr;
+       ++entry) {
+    if (std::string_view(entry->if_name) != "lo") {
+      names.emplace_back(entry->if_name);
+    }
+  }
+  return names;
+}
+
+void addIpv6Forwarding(const std::vector<std::string>& interfaces, bool required,
+                       std::vector<SysctlNeed>& needs) {
   for (const std::string& name : interfaces) {
     needs.push_back({"net/ipv6/conf/" + name + "/accept_ra",
                      "2",
@@ -25,8 +47,11 @@ void addIpv6Forwarding(const std::vector<std::string>& interfaces, std::vector<S
                          " forget the default route that its router advertises",
                      false});
   }
-  needs.push_back(always("net/ipv6/conf/all/forwarding", "1",
-                         "the kernel forwards IPv6 only where it is on for all interfaces"));
+  needs.push_back({"net/ipv6/conf/all/forwarding",
+                   "1",
+                   {},
+                   "the kernel forwards IPv6 only where it is on for all interfaces",
+                   required});
 }
 
 }  // namespace
@@ -48,7 +73,8 @@ std::vector<SysctlNeed> neededSysctls(const RulesetSpec& spec,
                            "hosts and containers behind this one are reached by the tunnel"));
   }
   if (anyTarget(spec, true) || spec.forwards) {
-    addIpv6Forwarding(allInterfaces.empty() ? spec.publicInterfaces : allInterfaces, needs);
+    addIpv6Forwarding(allInterfaces.empty() ? interfacesOfHost() : allInterfaces,
+                      anyTarget(spec, true), needs);
   }
   if (spec.reply) {
     needs.push_back(always(tunnel + "/rp_filter", "2",

@@ -29,7 +29,7 @@ struct SysctlNeed {
 /// In the order in which they must be written (accept_ra before IPv6 forwarding, which would
 /// otherwise lose the default route of a router advertisement). IPv6 forwarding is a switch of the
 /// whole host, so `allInterfaces` names every interface that may follow router advertisements;
-/// empty is the public ones alone.
+/// empty is those of the calling thread's network namespace.
 std::vector<SysctlNeed> neededSysctls(const RulesetSpec& spec,
                                       const std::vector<std::string>& allInterfaces = {});
 

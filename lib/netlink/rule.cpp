@@ -17,8 +17,8 @@ constexpr std::uint32_t kNoSuppression = 0xffffffff;
 
 /// Selectors that Rule does not hold.
 constexpr std::array<std::uint16_t, 9> kForeignAttributes = {
-    FRA_DST,       FRA_OIFNAME,     FRA_TUN_ID,      FRA_L3MDEV,
-    FRA_UID_RANGE, FRA_IP_PROTO, FRA_SPORT_RANGE, FRA_DPORT_RANGE, FRA_GOTO};
+    FRA_DST,      FRA_OIFNAME,     FRA_TUN_ID,      FRA_L3MDEV, FRA_UID_RANGE,
+    FRA_IP_PROTO, FRA_SPORT_RANGE, FRA_DPORT_RANGE, FRA_GOTO};
 
 Rule parseRule(const nlmsghdr* message) {
   const auto* header = static_cast<const fib_rule_hdr*>(mnl_nlmsg_get_payload(message));

@@ -177,6 +177,25 @@ TEST_CASE("router advertisements are kept before IPv6 forwarding is switched on"
   REQUIRE_FALSE(needs.front().required);
 }
 
+TEST_CASE("a NAS that forwards keeps the router advertisements of its own interfaces", "[root]") {
+  if (!test::haveNamespaces()) {
+    return;
+  }
+  const test::Namespace host;
+  host.shell("ip link add lan type veth peer name other");
+  host.run([] {
+    RulesetSpec spec;
+    spec.interface = "tun";
+    spec.reply = ReplyMarks{};
+    spec.forwards = true;
+    const auto needed = paths(neededSysctls(spec));
+    const auto position = [&](const char* text) { return std::ranges::find(needed, text); };
+    REQUIRE(position("net/ipv6/conf/lan/accept_ra=2") < position("net/ipv6/conf/all/forwarding=1"));
+    REQUIRE(position("net/ipv4/ip_forward=1") != needed.end());
+    REQUIRE(position("net/ipv6/conf/lo/accept_ra=2") == needed.end());
+  });
+}
+
 TEST_CASE("a NAS needs loose reverse path filtering on the tunnel alone") {
   RulesetSpec spec;
   spec.interface = "tun";

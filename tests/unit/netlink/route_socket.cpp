@@ -318,9 +318,32 @@ TEST_CASE("a masked mark sends replies by their own table", "[root]") {
   });
 }
 
+TEST_CASE("a rule by source address", "[root]") {
+  Host().run([](RouteSocket& socket, std::uint32_t) {
+    for (const int family : {AF_INET, AF_INET6}) {
+      Rule rule;
+      rule.family = family;
+      rule.source = prefix(family == AF_INET ? "10.9.0.2/32" : "fd09::2/128");
+      rule.table = 1000;
+      Rule wider = rule;
+      wider.source = prefix(family == AF_INET ? "10.9.0.0/24" : "fd09::/64");
+      REQUIRE_OK(socket.addRule(rule));
+      REQUIRE_OK(socket.addRule(wider));
+      REQUIRE_OK(socket.addRule(rule));
+      const auto rules = *socket.rules(family);
+      REQUIRE(std::ranges::count_if(rules, [&](const Rule& r) { return r.sameAs(rule); }) == 1);
+      REQUIRE(std::ranges::count_if(rules, [&](const Rule& r) { return r.sameAs(wider); }) == 1);
+      REQUIRE_OK(socket.removeRule(wider));
+      const auto left = *socket.rules(family);
+      REQUIRE(std::ranges::count_if(left, [&](const Rule& r) { return r.sameAs(rule); }) == 1);
+      REQUIRE(std::ranges::count_if(left, [&](const Rule& r) { return r.sameAs(wider); }) == 0);
+    }
+  });
+}
+
 TEST_CASE("a rule with selectors of its own is not taken for ours", "[root]") {
   Host().run([](RouteSocket& socket, std::uint32_t) {
-    REQUIRE(std::system("ip rule add from 10.0.0.0/8 table main suppress_prefixlength 0") == 0);
+    REQUIRE(std::system("ip rule add to 10.0.0.0/8 table main suppress_prefixlength 0") == 0);
     Rule suppress;
     suppress.suppressPrefixLength = 0;
     const auto rules = *socket.rules(AF_INET);
