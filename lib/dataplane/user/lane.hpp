@@ -28,6 +28,8 @@ class Lane {
 
   /// To be called while no batch runs; closes the former sockets.
   void setSockets(UdpSockets sockets);
+  /// See RxLoop::awaitSockets(). Only between start() and stop().
+  void awaitSockets() { receive_.awaitSockets(); }
   void setPublicKey(const crypto::PublicKey& key) { receive_.setPublicKey(key); }
   [[nodiscard]] const UdpSockets& sockets() const { return sockets_; }
   /// See TxLoop::wake().

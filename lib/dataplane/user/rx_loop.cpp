@@ -67,7 +67,12 @@ void RxLoop::stop() {
 
 void RxLoop::setSockets(const UdpSockets* sockets) {
   sockets_ = sockets;
+  socketsChanged_ = true;
   event_.notify();
+}
+
+void RxLoop::awaitSockets() {
+  socketsChanged_.wait(true);
 }
 
 void RxLoop::setPublicKey(const crypto::PublicKey& key) {
@@ -91,6 +96,7 @@ void RxLoop::run() {
     if (descriptors[0].revents != 0) event_.drain();
     const BatchGate::Batch guard(device_.gate, seat_);
     now_ = device_.clock.now();
+    if (socketsChanged_.exchange(false)) socketsChanged_.notify_all();
     const std::array<int, 2> sockets{sockets_ != nullptr ? sockets_->v4() : -1,
                                      sockets_ != nullptr ? sockets_->v6() : -1};
     for (std::size_t i = 0; i < sockets.size(); ++i) {

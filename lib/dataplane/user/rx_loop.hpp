@@ -33,6 +33,9 @@ class RxLoop {
   void stop();
   /// To be called while no batch runs.
   void setSockets(const UdpSockets* sockets);
+  /// To be called after setSockets() while batches may run again: returns when the thread sleeps on
+  /// the former sockets no more, which it would keep open, and their port taken.
+  void awaitSockets();
   /// To be called while no batch runs. All zero refuses every handshake datagram.
   void setPublicKey(const crypto::PublicKey& key);
 
@@ -50,7 +53,6 @@ class RxLoop {
     Endpoint source;
   };
 
-  void refreshDescriptors();
   // Receives once from `fd`; false when there is nothing.
   bool receive(int fd);
   void dispatch(std::size_t message);
@@ -69,6 +71,7 @@ class RxLoop {
   EventFd event_;
   std::atomic<bool> stop_{false};
   const UdpSockets* sockets_ = nullptr;
+  std::atomic<bool> socketsChanged_{false};
   std::unique_ptr<crypto::KeyedBlake2s> mac1_;
   crypto::AeadWorker worker_;
   TunWriter writer_;

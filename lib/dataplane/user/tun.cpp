@@ -20,9 +20,8 @@ constexpr unsigned kTunUso6 = 0x40;
 constexpr unsigned kTunTcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
 constexpr unsigned kTunUdp = kTunUso4 | kTunUso6;
 
-// Always multi-queue, so that a device that was left behind can be taken over with another number
-// of lanes.
-constexpr short kFlags = static_cast<short>(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR | IFF_MULTI_QUEUE);
+constexpr short kSingleQueue = static_cast<short>(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR);
+constexpr short kMultiQueue = static_cast<short>(kSingleQueue | IFF_MULTI_QUEUE);
 
 Result<ifreq> requestFor(const std::string& name) {
   ifreq request{};
@@ -58,7 +57,7 @@ Result<UniqueFd> openDevice() {
                    "container `--device /dev/net/tun`)");
 }
 
-Result<UniqueFd> openQueue(const TunSettings& settings) {
+Result<UniqueFd> openQueue(const TunSettings& settings, short kind) {
   auto request = requestFor(settings.name);
   if (!request) return tl::unexpected(request.error());
   auto fd = settings.openDevice ? settings.openDevice() : openDevice();
@@ -67,9 +66,42 @@ Result<UniqueFd> openQueue(const TunSettings& settings) {
   if (flags < 0 || ::fcntl(fd->get(), F_SETFL, flags | O_NONBLOCK) != 0) {
     return failErrno(errno, "cannot make the TUN device {} non-blocking", settings.name);
   }
-  request->ifr_flags = kFlags;
+  request->ifr_flags = kind;
   if (::ioctl(fd->get(), TUNSETIFF, &*request) != 0) return attachError(errno, settings.name);
   return fd;
+}
+
+// Whether somebody moves packets of an existing device: it has a carrier only while a queue is
+// open. The kernel refuses a second user of a single-queue device by itself, but not of a
+// multi-queue one.
+bool isRunning(const std::string& name) {
+  auto request = requestFor(name);
+  const UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return request && fd && ::ioctl(fd.get(), SIOCGIFFLAGS, &*request) == 0 &&
+         (request->ifr_flags & IFF_RUNNING) != 0;
+}
+
+// A device that was left behind may have been made for another number of queues: its kind stays,
+// and a single-queue one serves with the one that it has.
+Result<std::vector<UniqueFd>> openQueues(const TunSettings& settings) {
+  if (isRunning(settings.name)) return attachError(EBUSY, settings.name);
+  short kind = settings.queues > 1 ? kMultiQueue : kSingleQueue;
+  std::size_t count = settings.queues;
+  auto first = openQueue(settings, kind);
+  if (!first && first.error().code == EINVAL) {
+    kind = kind == kMultiQueue ? kSingleQueue : kMultiQueue;
+    if (kind == kSingleQueue) count = 1;
+    first = openQueue(settings, kind);
+  }
+  if (!first) return tl::unexpected(first.error());
+  std::vector<UniqueFd> queues;
+  queues.push_back(std::move(*first));
+  while (queues.size() < count) {
+    auto next = openQueue(settings, kind);
+    if (!next) return tl::unexpected(next.error());
+    queues.push_back(std::move(*next));
+  }
+  return queues;
 }
 
 TunOffload negotiateOffload(int fd, bool wanted) {
@@ -97,11 +129,9 @@ Result<void> setMtu(const std::string& name, unsigned mtu) {
 Result<Tun> Tun::open(const TunSettings& settings) {
   Tun tun;
   tun.name_ = settings.name;
-  for (std::size_t i = 0; i < settings.queues; ++i) {
-    auto fd = openQueue(settings);
-    if (!fd) return tl::unexpected(fd.error());
-    tun.queues_.push_back(std::move(*fd));
-  }
+  auto queues = openQueues(settings);
+  if (!queues) return tl::unexpected(queues.error());
+  tun.queues_ = std::move(*queues);
   const int first = tun.queue(0);
   int headerLength = sizeof(VirtioNetHeader);
   if (::ioctl(first, TUNSETVNETHDRSZ, &headerLength) != 0) {

@@ -23,6 +23,8 @@ struct TunSettings {
   std::string name;
   /// 0 leaves it.
   unsigned mtu = 0;
+  /// More than one makes a multi-queue device. One that was left behind with a single queue keeps
+  /// it.
   std::size_t queues = 1;
   bool offload = true;
   /// Opens /dev/net/tun, once for every queue. Empty: open(2) by ourselves.

@@ -1,7 +1,5 @@
 #include "dataplane/user/tun_writer.hpp"
 
-#include <sys/uio.h>
-
 #include <array>
 #include <cerrno>
 
@@ -18,7 +16,7 @@ void TunWriter::add(std::uint8_t* packet, const InnerPacket& inner) {
 
 bool TunWriter::write(std::span<const iovec> pieces) {
   for (;;) {
-    if (::writev(tun_, pieces.data(), static_cast<int>(pieces.size())) >= 0) return true;
+    if (writeFunction_(tun_, pieces.data(), static_cast<int>(pieces.size())) >= 0) return true;
     if (errno != EINTR) return false;
   }
 }

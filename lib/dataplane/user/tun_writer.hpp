@@ -1,6 +1,8 @@
 // Writes decrypted packets to the TUN device, merged where they can be.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstdint>
 
 #include "dataplane/user/coalescer.hpp"
@@ -10,7 +12,11 @@ namespace adit::dataplane::user {
 
 class TunWriter {
  public:
-  TunWriter(Device& device, int tun) : device_(device), tun_(tun) {}
+  /// writev(2), or what a test puts in its place.
+  using WriteFunction = ssize_t (*)(int, const iovec*, int);
+
+  TunWriter(Device& device, int tun, WriteFunction writeFunction = ::writev)
+      : device_(device), tun_(tun), writeFunction_(writeFunction) {}
 
   /// Queues a packet of `inner.totalLength` bytes, whose memory must stay until flush().
   void add(std::uint8_t* packet, const InnerPacket& inner);
@@ -25,6 +31,7 @@ class TunWriter {
 
   Device& device_;
   const int tun_;
+  const WriteFunction writeFunction_;
   Coalescer coalescer_;
 };
 

@@ -119,9 +119,13 @@ SocketSettings UserDataPlane::socketSettings(const DeviceSettings& settings) con
 }
 
 void UserDataPlane::adopt(UdpSockets sockets) {
-  const BatchGate::Exclusive guard(device_.gate);
-  lanes_.front()->setSockets(std::move(sockets));
-  own_.setSockets(&this->sockets());
+  Lane& lane = *lanes_.front();
+  {
+    const BatchGate::Exclusive guard(device_.gate);
+    lane.setSockets(std::move(sockets));
+  }
+  own_.setSockets(&lane.sockets());
+  lane.awaitSockets();
 }
 
 Result<void> UserDataPlane::rebind(const DeviceSettings& settings) {

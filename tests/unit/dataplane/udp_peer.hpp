@@ -1,4 +1,4 @@
-// The other end of a socket under test: a plain UDP socket on 127.0.0.1.
+// The other end of a socket under test: a plain UDP socket, on 127.0.0.1 unless told otherwise.
 #pragma once
 
 #include <poll.h>
@@ -15,9 +15,10 @@ namespace adit::test {
 
 class UdpPeer {
  public:
-  UdpPeer() : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  explicit UdpPeer(const char* local = "127.0.0.1")
+      : fd_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_storage address{};
-    socklen_t length = Endpoint{loopback(), 0, 0}.toSockaddr(address);
+    socklen_t length = Endpoint{*IpAddress::parse(local), 0, 0}.toSockaddr(address);
     auto* raw = reinterpret_cast<sockaddr*>(&address);
     REQUIRE(::bind(fd_.get(), raw, length) == 0);
     REQUIRE(::getsockname(fd_.get(), raw, &length) == 0);
@@ -44,11 +45,19 @@ class UdpPeer {
     }
     return all;
   }
+  void send(const std::vector<std::uint8_t>& datagram, const Endpoint& to, int tos = 0) {
+    sockaddr_storage address{};
+    const socklen_t length = to.toSockaddr(address);
+    ::setsockopt(fd_.get(), IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+    REQUIRE(::sendto(fd_.get(), datagram.data(), datagram.size(), 0,
+                     reinterpret_cast<sockaddr*>(&address),
+                     length) == static_cast<ssize_t>(datagram.size()));
+  }
+
   /// Whether anything is left to receive.
   [[nodiscard]] bool pending() const { return readable(0); }
 
  private:
-  static IpAddress loopback() { return *IpAddress::parse("127.0.0.1"); }
   [[nodiscard]] bool readable(int timeoutMs) const {
     pollfd ready{fd_.get(), POLLIN, 0};
     return ::poll(&ready, 1, timeoutMs) == 1;

@@ -1,0 +1,237 @@
+// Two data planes in two namespaces, joined by a veth pair:
+//
+//   namespace a                                              namespace b
+//   10.8.0.1 adit0 ── 10.9.0.1 veth ════════════ veth 10.9.0.2 ── adit0 10.8.0.2
+
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "dataplane/user/user.hpp"
+#include "namespaces.hpp"
+#include "plane_events.hpp"
+#include "sessions.hpp"
+
+using namespace adit;
+using namespace adit::dataplane;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr PeerId kPeer = 1;
+constexpr std::uint16_t kPort = 51820;
+
+struct Side {
+  test::Namespace space;
+  std::unique_ptr<DataPlane> plane;
+  test::Events events;
+
+  void start(const dataplane::user::OffloadSwitches& offload, char number, bool v6) {
+    const test::Namespace::Visit visit(space);
+    const char other = number == '1' ? '2' : '1';
+    dataplane::user::UserOptions options;
+    options.interface = "adit0";
+    options.offload = offload;
+    auto made = dataplane::user::createUserDataPlane(options);
+    REQUIRE(made);
+    plane = std::move(*made);
+    DeviceSettings settings;
+    settings.listenPort = kPort;
+    REQUIRE(plane->configure(settings));
+    PeerSettings peer;
+    peer.id = kPeer;
+    peer.allowedIps = {*Prefix::parse(std::string("10.8.0.") + other + "/32"),
+                       *Prefix::parse(std::string("fd08::") + other + "/128")};
+    REQUIRE(plane->setPeer(peer));
+    const auto outer = v6 ? IpAddress::parse(std::string("fd09::") + other)
+                          : IpAddress::parse(std::string("10.9.0.") + other);
+    plane->setEndpoint(kPeer, {*outer, kPort, 0}, std::nullopt);
+    test::run(std::string("ip address add 10.8.0.") + number + "/24 dev adit0");
+    test::run(std::string("ip -6 address add fd08::") + number + "/64 dev adit0 nodad");
+    test::run("ip link set adit0 up");
+  }
+  ~Side() {
+    if (plane) plane->destroyInterface();
+  }
+};
+
+struct Tunnel {
+  Side a;
+  Side b;
+
+  Tunnel(crypto::Suite suite, const char* offloadA, const char* offloadB, bool outerV6 = false) {
+    {
+      const test::Namespace::Visit visit(a.space);
+      test::run("ip link add veth type veth peer name veth netns " + b.space.path());
+      test::run("ip address add 10.9.0.1/24 dev veth");
+      test::run("ip -6 address add fd09::1/64 dev veth nodad");
+      test::run("ip link set veth up");
+    }
+    {
+      const test::Namespace::Visit visit(b.space);
+      test::run("ip address add 10.9.0.2/24 dev veth");
+      test::run("ip -6 address add fd09::2/64 dev veth nodad");
+      test::run("ip link set veth up");
+    }
+    a.start(dataplane::user::OffloadSwitches::parse(offloadA), '1', outerV6);
+    b.start(dataplane::user::OffloadSwitches::parse(offloadB), '2', outerV6);
+    const auto keys = test::keysFor(noise::KeySlot::Next, 1, suite);
+    REQUIRE(b.plane->installKeys(kPeer, {}, keys));
+    REQUIRE(a.plane->installKeys(kPeer, {}, test::otherSide(keys)));
+    // The initiator's keepalive confirms the key.
+    REQUIRE(b.events.until(*b.plane, [this] { return b.events.confirmed == 1; }));
+  }
+};
+
+std::vector<std::uint8_t> randomBytes(std::size_t length) {
+  std::mt19937_64 random(5);
+  std::vector<std::uint8_t> bytes(length);
+  for (auto& byte : bytes)
+    byte = static_cast<std::uint8_t>(random());
+  return bytes;
+}
+
+UniqueFd listenAt(const Endpoint& where) {
+  UniqueFd fd(::socket(where.address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage address{};
+  const socklen_t length = where.toSockaddr(address);
+  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
+  REQUIRE(::listen(fd.get(), 1) == 0);
+  return fd;
+}
+
+void setTimeouts(int fd) {
+  const timeval limit{.tv_sec = 20, .tv_usec = 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+// Sends `data` by TCP from one side to an address on the other; what arrives is returned.
+std::vector<std::uint8_t> transfer(const Side& from, const Side& to, const Endpoint& where,
+                                   const std::vector<std::uint8_t>& data) {
+  UniqueFd listener;
+  {
+    const test::Namespace::Visit visit(to.space);
+    listener = listenAt(where);
+  }
+  setTimeouts(listener.get());
+  auto received = std::async(std::launch::async, [&listener, &data] {
+    std::vector<std::uint8_t> bytes;
+    const UniqueFd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!connection) return bytes;
+    setTimeouts(connection.get());
+    std::vector<std::uint8_t> buffer(1 << 16);
+    while (bytes.size() < data.size()) {
+      const ssize_t got = ::recv(connection.get(), buffer.data(), buffer.size(), 0);
+      if (got <= 0) break;
+      bytes.insert(bytes.end(), buffer.begin(), buffer.begin() + got);
+    }
+    return bytes;
+  });
+  {
+    const test::Namespace::Visit visit(from.space);
+    const UniqueFd fd(::socket(where.address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    setTimeouts(fd.get());
+    sockaddr_storage address{};
+    const socklen_t length = where.toSockaddr(address);
+    CHECK(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
+    std::size_t sent = 0;
+    while (sent < data.size()) {
+      const ssize_t put = ::send(fd.get(), data.data() + sent, data.size() - sent, MSG_NOSIGNAL);
+      if (put <= 0) break;
+      sent += static_cast<std::size_t>(put);
+    }
+    CHECK(sent == data.size());
+    received.wait();
+  }
+  return received.get();
+}
+
+void checkBothWays(Tunnel& tunnel) {
+  const auto data = randomBytes(4 << 20);
+  CHECK((transfer(tunnel.a, tunnel.b, *Endpoint::parse("10.8.0.2:1"), data) == data));
+  CHECK((transfer(tunnel.b, tunnel.a, *Endpoint::parse("10.8.0.1:1"), data) == data));
+  CHECK((transfer(tunnel.a, tunnel.b, *Endpoint::parse("[fd08::2]:1"), data) == data));
+  for (const Side* side : {&tunnel.a, &tunnel.b}) {
+    const DropCounts drops = side->plane->deviceStats().drops;
+    for (const Drop drop :
+         {Drop::Malformed, Drop::UnknownIndex, Drop::Authentication, Drop::Replay, Drop::NotIp,
+          Drop::SourceNotAllowed, Drop::SendFailed, Drop::QueueFull, Drop::Congestion}) {
+      CHECK(drops[static_cast<std::size_t>(drop)] == 0);
+    }
+    CHECK(side->plane->peerStats().at(0).rxBytes > data.size());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("TCP passes through two data planes unchanged, with each suite", "[root][tunnel]") {
+  if (!test::canMakeNamespaces()) return;
+  for (const auto suite : crypto::kSuites) {
+    Tunnel tunnel(suite, "", "");
+    checkBothWays(tunnel);
+  }
+}
+
+TEST_CASE("TCP passes over IPv6 outside", "[root][tunnel]") {
+  if (!test::canMakeNamespaces()) return;
+  Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "", true);
+  checkBothWays(tunnel);
+}
+
+TEST_CASE("TCP passes whatever offload either side is without", "[root][tunnel]") {
+  if (!test::canMakeNamespaces()) return;
+  for (const char* a :
+       {"off", "udp-segmentation", "udp-merging", "tun-segmentation", "tun-merging"}) {
+    CAPTURE(a);
+    Tunnel tunnel(crypto::Suite::Aes256Gcm, a, "");
+    checkBothWays(tunnel);
+  }
+  Tunnel tunnel(crypto::Suite::Aes256Gcm, "off", "off");
+  checkBothWays(tunnel);
+}
+
+TEST_CASE("a path with a smaller MTU costs offload, not packets", "[root][tunnel]") {
+  if (!test::canMakeNamespaces()) return;
+  Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "");
+  for (const Side* side : {&tunnel.a, &tunnel.b}) {
+    const test::Namespace::Visit visit(side->space);
+    test::run("ip link set veth mtu 1400");
+  }
+  checkBothWays(tunnel);
+}
+
+TEST_CASE("sessions change under traffic without a lost connection", "[root][tunnel]") {
+  if (!test::canMakeNamespaces()) return;
+  Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "");
+  const auto data = randomBytes(16 << 20);
+  auto done = std::async(std::launch::async, [&] {
+    return transfer(tunnel.a, tunnel.b, *Endpoint::parse("10.8.0.2:1"), data) == data;
+  });
+  // All calls to the planes stay on this thread; keys change roles each time.
+  for (std::uint32_t number = 2; done.wait_for(2ms) != std::future_status::ready; ++number) {
+    const auto keys = test::keysFor(noise::KeySlot::Next, number,
+                                    crypto::kSuites[number % crypto::kSuites.size()]);
+    Side& responder = number % 2 == 0 ? tunnel.a : tunnel.b;
+    Side& initiator = number % 2 == 0 ? tunnel.b : tunnel.a;
+    REQUIRE(responder.plane->installKeys(kPeer, {}, keys));
+    REQUIRE(initiator.plane->installKeys(kPeer, {}, test::otherSide(keys)));
+    const int confirmed = responder.events.confirmed;
+    REQUIRE(responder.events.until(*responder.plane,
+                                   [&] { return responder.events.confirmed > confirmed; }));
+    PeerSettings settings;
+    settings.id = 99;
+    settings.allowedIps = {*Prefix::parse("10.77.0.0/16")};
+    REQUIRE(initiator.plane->setPeer(settings));
+    initiator.plane->removePeer(99);
+  }
+  CHECK(done.get());
+  for (const Side* side : {&tunnel.a, &tunnel.b}) {
+    const DropCounts drops = side->plane->deviceStats().drops;
+    CHECK(drops[static_cast<std::size_t>(Drop::Authentication)] == 0);
+    CHECK(drops[static_cast<std::size_t>(Drop::Replay)] == 0);
+  }
+}
