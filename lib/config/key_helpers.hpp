@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,13 +50,19 @@ void storeChoice(const EntryContext& c, const std::array<Choice<T>, Size>& choic
   c.error(0, fmt::format("{} is not known here; write {}", shown(c.value), names));
 }
 
+template <typename T, std::size_t Size>
+Lines choiceNames(const std::array<Choice<T>, Size>& choices, T value) {
+  for (const auto& choice : choices) {
+    if (choice.value == value) return {std::string(choice.name)};
+  }
+  return {};
+}
+
 /// Nothing for the first choice, which is the default.
 template <typename T, std::size_t Size>
 Lines choiceLines(const std::array<Choice<T>, Size>& choices, T value) {
-  for (std::size_t i = 1; i < Size; ++i) {
-    if (choices[i].value == value) return {std::string(choices[i].name)};
-  }
-  return {};
+  if (value == choices.front().value) return {};
+  return choiceNames(choices, value);
 }
 
 inline Lines switchLines(bool value, bool standard) {

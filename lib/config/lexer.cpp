@@ -62,7 +62,7 @@ class Lexer {
     Line line;
     line.number = number;
     number_ = number;
-    if (!raw.empty() && raw.back() == '\r') {
+    while (raw.ends_with('\r')) {
       raw.remove_suffix(1);
     }
     line.raw = raw;

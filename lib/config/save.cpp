@@ -236,7 +236,8 @@ class Saver {
         editor_.append(writeSection(Section::Map, {.map = &map}));
       }
     }
-    const bool tuned = wanted_.tune.profile != TuneConfig::Profile::Off;
+    const bool tuned =
+        wanted_.tune.profile != TuneConfig::Profile::Off || !wanted_.tune.settings.empty();
     if (tuned && loaded_.tune.location.line == 0) {
       editor_.append(writeSection(Section::Tune, {.tune = &wanted_.tune}));
     }

@@ -19,7 +19,9 @@ void parseProfile(const EntryContext& c) {
   storeChoice(c, kProfiles, c.draft.tune.profile);
 }
 Lines formatProfile(const SectionView& v) {
-  return choiceLines(kProfiles, v.tune->profile);
+  const Profile implied = v.tune->settings.empty() ? Profile::Off : Profile::Explicit;
+  if (v.tune->profile == implied) return {};
+  return choiceNames(kProfiles, v.tune->profile);
 }
 
 bool isAutoOrOff(std::string_view value) {
@@ -88,7 +90,7 @@ Lines formatSetting(const SectionView& v);
 
 constexpr auto kKeys = std::to_array<KeySpec>({
     {"Profile", Repeat::Once, Text::Strict, false, false, "auto | off | explicit",
-     "explicit, and off without [Tune]", parseProfile, formatProfile},
+     "explicit with other keys, else off", parseProfile, formatProfile},
     {"Rps", Repeat::Once, Text::Strict, false, false, "auto | off | [INTERFACE:]CPUS",
      "the profile's", parseCpus, formatSetting<1>},
     {"Rfs", Repeat::Once, Text::Strict, false, false, "auto | off | FLOWS", "the profile's",

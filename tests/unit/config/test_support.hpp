@@ -18,7 +18,7 @@ namespace adit::config::test {
 /// Throw-away keys of these tests.
 inline const std::string kPrivate = "eEzr4gBYamLpHa1xTdpr3iOduYyNjb/Rxb/4aq+AK0k=";
 inline const std::string kOwnPublic = "3DQ7WUdS0tNpVBPpa4EcJnSJfrMUXM0egesOWtEj3Vk=";
-inline const std::string kOtherPrivate = "oPU10eR1x8fZLQfd+u6K0+p9SBt/PaO+rVpmC4hw70Y=";
+inline const std::string kOtherPrivate = "8JZfdAXr+1AfqrWU10sgiG4SNMzM7PbHqjMwM9JdF1o=";
 inline const std::string kPeerA = "uKFefA9QZPHpS3rJsOoUQW/bT84pFxZcctTid6s2nmE=";
 inline const std::string kPeerB = "rjM41pJyZ0uVpsS0DhvsEY4vC3AcxBPAEeFHxbfmQng=";
 inline const std::string kPeerC = "G6cgoy2RgU1SRt09jB1cMhZwRCa1JjDkE1qWtDjPMEs=";
