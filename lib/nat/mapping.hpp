@@ -51,10 +51,11 @@ struct Mapping {
 
 /// The NAS side of `preserve`: connections that came in by the tunnel are marked, and their
 /// replies routed by that mark back into it. Only the bits of `mask` are used, in connection marks
-/// and in packet marks: others (Docker, Tailscale, Kubernetes) use marks too.
+/// and in packet marks: others use marks too. The default is one bit that Tailscale (0x00ff0000),
+/// Kubernetes (0x4000, 0x8000), mwan3 (0x3f00) and Docker leave alone.
 struct ReplyMarks {
-  std::uint32_t mark = 0x00010000;
-  std::uint32_t mask = 0x00010000;
+  std::uint32_t mark = 0x01000000;
+  std::uint32_t mask = 0x01000000;
   friend bool operator==(const ReplyMarks&, const ReplyMarks&) = default;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
@@ -74,31 +75,37 @@ TEST_CASE("a mapping carries a client to the NAS", "[root]") {
   if (!test::haveNamespaces()) {
     return;
   }
+  struct Ports {
+    std::uint16_t first, last, target, dialled, arrives;
+  };
+  // Single with another port, equal range, shifted range (case 39).
+  constexpr std::array kPorts = {Ports{18080, 18080, 80, 18080, 80},
+                                 Ports{8000, 8100, 8000, 8042, 8042},
+                                 Ports{5000, 5009, 6000, 5003, 6003}};
   const Topology net;
-  const auto protocol = GENERATE(Protocol::Tcp, Protocol::Udp);
-  const bool v6 = GENERATE(false, true);
-  const auto source = GENERATE(SourceMode::Preserve, SourceMode::Masquerade);
-  // Single with another port, equal range, shifted range.
-  const auto [first, last, target, dialled, arrives] =
-      GENERATE(table<int, int, int, int, int>({{18080, 18080, 80, 18080, 80},
-                                               {8000, 8100, 8000, 8042, 8042},
-                                               {5000, 5009, 6000, 5003, 6003}}));
-  CAPTURE(protocolName(protocol), v6, source == SourceMode::Masquerade, dialled, arrives);
-
-  auto wanted = mapping(protocol, static_cast<std::uint16_t>(first),
-                        static_cast<std::uint16_t>(last), static_cast<std::uint16_t>(target));
-  wanted.source = source;
-  Topology::apply(net.server, serverSpec({wanted}));
   Topology::apply(net.nas, Topology::nasSpec());
-
-  const Ends at =
-      ends(v6, static_cast<std::uint16_t>(dialled), static_cast<std::uint16_t>(arrives));
-  const auto contact = net.contact(net.client, at.local, protocol, at.dialled, net.nas, at.service);
-  REQUIRE(contact.answered);
-  if (source == SourceMode::Preserve) {
-    REQUIRE(contact.seenSource == at.local);
-  } else {
-    REQUIRE(contact.seenSource.address == ip(v6 ? "fd09::1" : "10.9.0.1"));
+  std::uint16_t localPort = 40000;
+  for (const Protocol protocol : {Protocol::Tcp, Protocol::Udp}) {
+    for (const SourceMode source : {SourceMode::Preserve, SourceMode::Masquerade}) {
+      for (const Ports& ports : kPorts) {
+        auto wanted = mapping(protocol, ports.first, ports.last, ports.target);
+        wanted.source = source;
+        Topology::apply(net.server, serverSpec({wanted}));
+        for (const bool v6 : {false, true}) {
+          CAPTURE(protocolName(protocol), v6, source == SourceMode::Masquerade, ports.dialled);
+          Ends at = ends(v6, ports.dialled, ports.arrives);
+          at.local.port = localPort++;
+          const auto contact =
+              net.contact(net.client, at.local, protocol, at.dialled, net.nas, at.service);
+          REQUIRE(contact.answered);
+          if (source == SourceMode::Preserve) {
+            REQUIRE(contact.seenSource == at.local);
+          } else {
+            REQUIRE(contact.seenSource.address == ip(v6 ? "fd09::1" : "10.9.0.1"));
+          }
+        }
+      }
+    }
   }
 }
 

@@ -164,9 +164,10 @@ class Topology {
     // As strict as distributions come, so that what a ruleset asks for is shown to be enough.
     nas.shell("for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 1 > $f; done");
     nas.shell(
-        "ip route add default via 10.9.0.1 table 1000; ip rule add fwmark 0x10000/0x10000 table "
+        "ip route add default via 10.9.0.1 table 1000; ip rule add fwmark 0x1000000/0x1000000 "
+        "table "
         "1000; ip -6 route add default via fd09::1 table 1000; ip -6 rule add fwmark "
-        "0x10000/0x10000 table 1000");
+        "0x1000000/0x1000000 table 1000");
   }
 
   /// The server's spec without mappings.
