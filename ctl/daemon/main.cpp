@@ -110,6 +110,7 @@ int serve(const NamedConfig& named, DaemonSockets& sockets, control::StartObserv
   control::SeparationOptions options;
   options.interface = named.interface;
   options.configFile = named.file;
+  options.failed = [&](const std::string& message) { observer.failed(message); };
   options.cleanup = [&] { removeFiles(named.interface); };
   return control::runSeparated(options, [&](control::Privileged& privileged) {
     return control::runDaemon(named.interface, sockets, privileged, observer);

@@ -94,6 +94,7 @@ class Daemon {
   void watchKernel();
   void handleSignals();
   void undoStart();
+  void endWhenAnswered();
   void scheduleReconcile();
 
   std::string name_;
@@ -127,7 +128,6 @@ Result<std::vector<std::string>> Daemon::start() {
     undoStart();
     return tl::unexpected(started.error());
   }
-  serve();
   watchKernel();
   handleSignals();
   return remarks;
@@ -197,7 +197,14 @@ Result<void> Daemon::startDevice(const config::Config& config) {
       DeviceParts{loop_, *clock_, random_, privileged_, *backend_.dataPlane, *kernel_->routing,
                   *kernel_->firewall, resolver_, state_},
       std::move(options), *undo);
+  serve();
   return device_->start(config);
+}
+
+void Daemon::endWhenAnswered() {
+  // As a task, so that it comes after the answer to the request that this may be part of.
+  controlServer_->whenFlushed([this] { loop_.exit(0); });
+  loop_.post([this] { controlServer_->checkFlushed(); });
 }
 
 void Daemon::undoStart() {
@@ -206,6 +213,8 @@ void Daemon::undoStart() {
       spdlog::warn("{}: {}", name_, failure);
     }
   }
+  controlServer_.reset();
+  wireguardServer_.reset();
   device_.reset();
   if (backend_.dataPlane) {
     backend_.dataPlane->destroyInterface();
@@ -246,10 +255,11 @@ void Daemon::watchKernel() {
 
 void Daemon::handleSignals() {
   const auto end = [this] {
-    for (const std::string& failure : device_->undo()) {
-      spdlog::warn("{}: {}", name_, failure);
-    }
-    loop_.exit(0);
+    loop_.post([this] {
+      if (auto down = device_->down(); !down) {
+        spdlog::warn("{}: {}", name_, down.error().message);
+      }
+    });
   };
   signals_.push_back(loop_.signal(SIGTERM, end));
   signals_.push_back(loop_.signal(SIGINT, end));
@@ -262,6 +272,8 @@ void Daemon::handleSignals() {
 
 int Daemon::run() {
   const int status = loop_.run();
+  controlServer_.reset();
+  wireguardServer_.reset();
   device_.reset();
   backend_.dataPlane->destroyInterface();
   backend_.dataPlane.reset();

@@ -2,12 +2,15 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <ctime>
+#include <thread>
 
 #include "config/diff.hpp"
 #include "control/device_peer.hpp"
+#include "util/unique_fd.hpp"
 
 namespace adit::control {
 namespace {
@@ -20,6 +23,22 @@ std::chrono::nanoseconds suspendedTime() {
   ::clock_gettime(CLOCK_MONOTONIC, &running);
   return std::chrono::seconds(boot.tv_sec - running.tv_sec) +
          std::chrono::nanoseconds(boot.tv_nsec - running.tv_nsec);
+}
+
+/// Sets a flag for the life of the object.
+class Changing {
+ public:
+  explicit Changing(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Changing() { flag_ = false; }
+  Changing(const Changing&) = delete;
+  Changing& operator=(const Changing&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+tl::unexpected<Error> busy() {
+  return fail("another change is under way; try again when it is done");
 }
 
 std::string joined(const std::vector<config::Diagnostic>& diagnostics) {
@@ -78,7 +97,23 @@ Result<void> Device::configureDataPlane(const config::InterfaceConfig& interface
   return {};
 }
 
+Result<void> Device::runHooks(HookKind kind) {
+  const UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  bool done = false;
+  const EventSource finished =
+      parts_.loop.watch(wake.get(), EPOLLIN, [&done](std::uint32_t) { done = true; });
+  Result<void> result;
+  std::thread runner([&] {
+    result = parts_.privileged.runHooks(kind);
+    ::eventfd_write(wake.get(), 1);
+  });
+  parts_.loop.pumpUntil(done);
+  runner.join();
+  return result;
+}
+
 Result<void> Device::start(const config::Config& config) {
+  const Changing changing(changing_);
   config_ = config;
   if (auto configured = configureDataPlane(config.interface); !configured) {
     return configured;
@@ -95,7 +130,7 @@ Result<void> Device::start(const config::Config& config) {
   if (!undo_.hooksRun) {
     undo_.hooksRun = true;
     saveUndo();
-    if (auto run = parts_.privileged.runHooks(HookKind::PostUp); !run) {
+    if (auto run = runHooks(HookKind::PostUp); !run) {
       return run;
     }
   }
@@ -159,7 +194,7 @@ void Device::logReport(const ReconcileReport& report) const {
 }
 
 void Device::reconcile() {
-  if (!started_) {
+  if (!started_ || changing_) {
     return;
   }
   const std::vector<std::string> before = warnings_;
@@ -195,6 +230,7 @@ void Device::saveUndo() {
 }
 
 std::vector<std::string> Device::undo() {
+  const Changing changing(changing_);
   started_ = false;
   std::vector<std::string> failures;
   const auto note = [&](const Result<void>& result) {
@@ -203,7 +239,7 @@ std::vector<std::string> Device::undo() {
     }
   };
   if (undo_.hooksRun) {
-    note(parts_.privileged.runHooks(HookKind::PreDown));
+    note(runHooks(HookKind::PreDown));
   }
   if (undo_.dns) {
     note(parts_.privileged.setDns({}, {}));
@@ -217,6 +253,10 @@ std::vector<std::string> Device::undo() {
 }
 
 Result<std::vector<std::string>> Device::reload() {
+  if (changing_) {
+    return busy();
+  }
+  const Changing changing(changing_);
   const config::Outcome outcome = parts_.privileged.loadConfig();
   if (!outcome.ok()) {
     return fail("{}", joined(outcome.diagnostics));
@@ -266,6 +306,9 @@ Result<std::vector<std::string>> Device::reload() {
 }
 
 Result<std::vector<std::string>> Device::down() {
+  if (changing_) {
+    return busy();
+  }
   std::vector<std::string> failures = undo();
   options_.finished();
   return failures;

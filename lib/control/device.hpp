@@ -59,7 +59,7 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   Device& operator=(const Device&) = delete;
 
   /// Brings everything up: port, peers, addresses, routes, rules, mappings, DNS, PostUp hooks. On
-  /// failure the caller calls undo().
+  /// failure the caller calls undo(). Not from within a callback of the loop, as undo().
   Result<void> start(const config::Config& config);
 
   /// Compares the kernel with what is wanted and mends it; called on every kernel event.
@@ -85,6 +85,8 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
       const config::InterfaceConfig& interface) const;
   void setDns(const config::InterfaceConfig& interface);
   void saveUndo();
+  /// Serves the sockets meanwhile: hooks like to call `adit show` and `wg set`.
+  Result<void> runHooks(HookKind kind);
   void logReport(const ReconcileReport& report) const;
 
   // device_change.cpp: wg(8)'s set and friends
@@ -151,6 +153,9 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   std::map<crypto::PublicKey, noise::PeerId> byKey_;
   noise::PeerId nextPeerId_ = 1;
   bool started_ = false;
+  /// Start, reload, down or a hook is under way; what comes in meanwhile by the sockets or from the
+  /// kernel must not change the network too.
+  bool changing_ = false;
 
   EventSource dataPlaneEvents_;
   EventSource timer_;

@@ -48,10 +48,6 @@ struct EventSource::State {
     static_cast<State*>(self)->call(0);
     return 0;
   }
-  static int onDefer(sd_event_source*, void* self) {
-    static_cast<State*>(self)->call(0);
-    return 0;
-  }
 };
 
 void EventSource::Release::operator()(State* state) const {
@@ -120,23 +116,31 @@ EventSource EventLoop::signal(int number, std::function<void()> callback) {
   return result;
 }
 
-EventSource EventLoop::defer(std::function<void()> callback) {
-  EventSource result(
-      new EventSource::State{nullptr, [call = std::move(callback)](std::uint32_t) { call(); }});
-  check(sd_event_add_defer(event_, &result.state_->source, EventSource::State::onDefer,
-                           result.state_.get()),
-        "sd_event_add_defer");
-  return result;
+void EventLoop::post(std::function<void()> task) {
+  tasks_.push_back(std::move(task));
+}
+
+void EventLoop::step() {
+  if (tasks_.empty()) {
+    check(sd_event_run(event_, UINT64_MAX), "sd_event_run");
+    return;
+  }
+  const std::function<void()> task = std::move(tasks_.front());
+  tasks_.pop_front();
+  task();
 }
 
 int EventLoop::run() {
-  const int code = sd_event_loop(event_);
-  check(code, "sd_event_loop");
-  return code;
+  while (!exitCode_) {
+    step();
+  }
+  return *exitCode_;
 }
 
-void EventLoop::exit(int code) {
-  check(sd_event_exit(event_, code), "sd_event_exit");
+void EventLoop::pumpUntil(const bool& done) {
+  while (!done) {
+    step();
+  }
 }
 
 }  // namespace adit::control

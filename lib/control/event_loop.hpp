@@ -5,8 +5,10 @@
 
 #include <csignal>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "util/clock.hpp"
 
@@ -51,15 +53,23 @@ class EventLoop {
   [[nodiscard]] EventSource timer(std::function<void()> callback);
   /// Blocks the signal's default action and calls back instead.
   [[nodiscard]] EventSource signal(int number, std::function<void()> callback);
-  /// Calls back once, from the loop, after what is running now.
-  [[nodiscard]] EventSource defer(std::function<void()> callback);
+  /// Runs `task` from the loop, once, after what is running now. Unlike a callback, a task may call
+  /// pumpUntil().
+  void post(std::function<void()> task);
 
   /// Until exit(); returns its code.
   int run();
-  void exit(int code);
+  void exit(int code) { exitCode_ = code; }
+  /// Keeps the loop going until `done`, which something in the loop sets. From outside run() or
+  /// from a task.
+  void pumpUntil(const bool& done);
 
  private:
+  void step();
+
   sd_event* event_ = nullptr;
+  std::deque<std::function<void()>> tasks_;
+  std::optional<int> exitCode_;
 };
 
 }  // namespace adit::control

@@ -97,11 +97,17 @@ bool isSingleThreaded() {
   return threads <= 1;
 }
 
-int runWorker(Privileged& privileged, const std::function<int(Privileged&)>& worker) {
+void reportFailure(const SeparationOptions& options, const std::string& message) {
+  spdlog::critical("{}", message);
+  if (options.failed) options.failed(message);
+}
+
+int runWorker(const SeparationOptions& options, Privileged& privileged,
+              const std::function<int(Privileged&)>& worker) {
   try {
     return worker(privileged);
   } catch (const std::exception& error) {
-    spdlog::critical("{}", error.what());
+    reportFailure(options, error.what());
     return 1;
   }
 }
@@ -146,9 +152,9 @@ std::vector<int> workerCapabilities(const SeparationOptions& options,
   int status = 1;
   if (ready) {
     RemotePrivileged privileged(std::move(socket));
-    status = runWorker(privileged, worker);
+    status = runWorker(options, privileged, worker);
   } else {
-    spdlog::critical("{}", ready.error().message);
+    reportFailure(options, ready.error().message);
   }
   spdlog::default_logger()->flush();
   std::fflush(nullptr);
@@ -199,7 +205,7 @@ int runInProcess(const SeparationOptions& options, const std::function<int(Privi
     return failedToStart(options, entered.error());
   }
   DirectPrivileged privileged(options.interface, file, options.system);
-  const int status = runWorker(privileged, worker);
+  const int status = runWorker(options, privileged, worker);
   if (options.cleanup) options.cleanup();
   return status;
 }

@@ -24,6 +24,8 @@ struct SeparationOptions {
   /// Runs in the process that kept root after the worker has ended, however it ended; what it
   /// removes may belong to root, such as the control sockets.
   std::function<void()> cleanup;
+  /// Hears, beside the log, why the worker could not be started; in whichever process found out.
+  std::function<void(const std::string&)> failed;
   /// Leaves CAP_NET_RAW to the worker.
   bool keepNetRaw = false;
   PrivilegedSystem system;
@@ -37,10 +39,10 @@ struct SeparationOptions {
 /// the listening control sockets, go to the worker with the fork.
 ///
 /// The worker has the signal mask and dispositions of the caller, and owns stateDirectory(), where
-/// it starts, and volatileDirectory(); both are made here. SIGTERM, SIGINT and SIGHUP of the parent are passed
-/// on to it. It loses all capabilities except CAP_NET_ADMIN, CAP_NET_BIND_SERVICE when the
-/// configuration has a ListenPort below 1024, and CAP_NET_RAW where `keepNetRaw` says so, for good
-/// (PR_SET_NO_NEW_PRIVS, an empty bounding set), and can be neither traced nor dumped.
+/// it starts, and volatileDirectory(); both are made here. SIGTERM, SIGINT and SIGHUP of the parent
+/// are passed on to it. It loses all capabilities except CAP_NET_ADMIN, CAP_NET_BIND_SERVICE when
+/// the configuration has a ListenPort below 1024, and CAP_NET_RAW where `keepNetRaw` says so, for
+/// good (PR_SET_NO_NEW_PRIVS, an empty bounding set), and can be neither traced nor dumped.
 ///
 /// Without the rights to change users, as in a container that has only CAP_NET_ADMIN, there is
 /// nothing to separate: `worker` runs in this process with a DirectPrivileged, and the log says so.

@@ -107,6 +107,9 @@ NetworkFacts Reconciler::gatherFacts(const config::Config& config, const std::st
 
 std::vector<std::uint32_t> Reconciler::ownTables(std::uint32_t index) {
   std::vector<std::uint32_t> tables;
+  if (undo_.table != 0) {
+    tables.push_back(undo_.table);
+  }
   if (index == 0) {
     return tables;
   }
@@ -129,10 +132,12 @@ Result<ReconcileReport> Reconciler::apply(const DesiredNetwork& desired,
     return tl::unexpected(link.error());
   }
   applyAddresses(desired, interfaceIndex);
+  const std::vector<std::uint32_t> tablesBefore = ownTables(interfaceIndex);
+  recordTable(desired);
   // Rules that name a table come after its routes: the other way round, packets that already have
   // the mark would leave by the main table in between.
   applyRoutes(desired, interfaceIndex);
-  applyRules(desired, interfaceIndex);
+  applyRules(desired, tablesBefore);
   applyFirewall(desired);
   return std::move(report_);
 }
@@ -206,8 +211,17 @@ void Reconciler::applyRoutes(const DesiredNetwork& desired, std::uint32_t index)
   }
 }
 
-void Reconciler::applyRules(const DesiredNetwork& desired, std::uint32_t index) {
-  std::vector<std::uint32_t> tables = ownTables(index);
+void Reconciler::recordTable(const DesiredNetwork& desired) {
+  const auto own = std::ranges::find_if(
+      desired.rules, [](const Rule& rule) { return rule.table != netlink::kMainTable; });
+  const std::uint32_t table = own == desired.rules.end() ? 0 : own->table;
+  if (table != undo_.table) {
+    undo_.table = table;
+    saveUndo_();
+  }
+}
+
+void Reconciler::applyRules(const DesiredNetwork& desired, std::vector<std::uint32_t> tables) {
   for (const Rule& rule : desired.rules) {
     if (rule.table != netlink::kMainTable && !contains(tables, rule.table)) {
       tables.push_back(rule.table);
@@ -313,17 +327,18 @@ std::vector<std::string> Reconciler::remove(const std::string& interface) {
     report_.warnings.push_back(removed.error().message);
   }
   const auto link = routing_.findLink(interface);
-  if (link && *link) {
-    const std::uint32_t index = (*link)->index;
-    const std::vector<std::uint32_t> tables = ownTables(index);
-    for (const int family : {AF_INET, AF_INET6}) {
-      removeOwnRules(family, tables);
-    }
+  const std::uint32_t index = link && *link ? (*link)->index : 0;
+  const std::vector<std::uint32_t> tables = ownTables(index);
+  for (const int family : {AF_INET, AF_INET6}) {
+    removeOwnRules(family, tables);
+  }
+  if (index != 0) {
     const auto routes = routing_.routes({.protocol = netlink::kRouteProtocol, .interface = index});
     for (const Route& route : routes ? *routes : std::vector<Route>{}) {
       noted(routing_.removeRoute(route));
     }
   }
+  undo_.table = 0;
   for (const auto& [path, value] : undo_.sysctls) {
     const auto present = netlink::Sysctl().read(path);
     // A file that has gone went with its interface.

@@ -44,7 +44,8 @@ class Reconciler {
   Result<void> applyLink(const DesiredNetwork& desired, std::uint32_t index);
   void applyAddresses(const DesiredNetwork& desired, std::uint32_t index);
   void applyRoutes(const DesiredNetwork& desired, std::uint32_t index);
-  void applyRules(const DesiredNetwork& desired, std::uint32_t index);
+  void applyRules(const DesiredNetwork& desired, std::vector<std::uint32_t> tables);
+  void recordTable(const DesiredNetwork& desired);
   void applySysctls(const DesiredNetwork& desired);
   void applySysctl(const nat::SysctlNeed& need);
   void applyFirewall(const DesiredNetwork& desired);

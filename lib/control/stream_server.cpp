@@ -68,7 +68,10 @@ struct StreamServer::Connection {
   UniqueFd descriptor;
   std::string input;
   std::string output;
+  /// The client has said all that it will.
   bool over = false;
+  /// A request is being answered.
+  bool busy = false;
   EventSource source;
 };
 
@@ -77,9 +80,12 @@ StreamServer::StreamServer(EventLoop& loop, UniqueFd listener, Options options, 
       listener_(std::move(listener)),
       options_(std::move(options)),
       handler_(std::move(handler)),
+      self_(std::make_shared<StreamServer*>(this)),
       accepting_(loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); })) {}
 
-StreamServer::~StreamServer() = default;
+StreamServer::~StreamServer() {
+  *self_ = nullptr;
+}
 
 void StreamServer::accept() {
   UniqueFd descriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -90,22 +96,23 @@ void StreamServer::accept() {
     spdlog::warn("refused a connection to the control socket");
     return;
   }
-  Connection& connection = connections_.emplace_back();
-  connection.descriptor = std::move(descriptor);
-  connection.source =
-      loop_.watch(connection.descriptor.get(), EPOLLIN,
-                  [this, &connection](std::uint32_t events) { serve(connection, events); });
+  const auto connection = connections_.emplace_back(std::make_shared<Connection>());
+  connection->descriptor = std::move(descriptor);
+  connection->source = loop_.watch(connection->descriptor.get(), EPOLLIN,
+                                   [this, weak = std::weak_ptr(connection)](std::uint32_t events) {
+                                     if (const auto alive = weak.lock()) {
+                                       serve(alive, events);
+                                     }
+                                   });
 }
 
-void StreamServer::serve(Connection& connection, std::uint32_t events) {
-  bool alive = (events & (EPOLLERR)) == 0;
+void StreamServer::serve(const std::shared_ptr<Connection>& connection, std::uint32_t events) {
+  bool alive = (events & EPOLLERR) == 0;
   if (alive && (events & (EPOLLIN | EPOLLHUP)) != 0) {
-    alive = read(connection);
+    alive = read(*connection);
+    startRequest(connection);
   }
-  if (alive) {
-    alive = write(connection);
-  }
-  if (!alive) {
+  if (!alive || !write(*connection)) {
     close(connection);
   }
   checkFlushed();
@@ -119,25 +126,40 @@ bool StreamServer::read(Connection& connection) {
   }
   connection.over = count == 0;
   connection.input.append(buffer.data(), static_cast<std::size_t>(count));
-  answerRequests(connection);
+  // Requests can hold keys, here and below.
   sodium_memzero(buffer.data(), static_cast<std::size_t>(count));
-  // What is left is the start of the next request.
   return connection.input.size() <= options_.maximumRequest;
 }
 
-void StreamServer::answerRequests(Connection& connection) {
-  std::size_t start = 0;
-  for (;;) {
-    const auto end = connection.input.find(options_.delimiter, start);
-    if (end == std::string::npos) {
-      break;
-    }
-    connection.output += handler_(std::string_view(connection.input).substr(start, end - start));
-    start = end + options_.delimiter.size();
+void StreamServer::startRequest(const std::shared_ptr<Connection>& connection) {
+  if (connection->busy) {
+    return;
   }
-  // Requests can hold keys.
-  sodium_memzero(connection.input.data(), start);
-  connection.input.erase(0, start);
+  std::string& input = connection->input;
+  const auto end = input.find(options_.delimiter);
+  if (end == std::string::npos) {
+    return;
+  }
+  connection->busy = true;
+  std::string request = input.substr(0, end);
+  sodium_memzero(input.data(), end);
+  input.erase(0, end + options_.delimiter.size());
+  loop_.post([self = self_, connection, request = std::move(request)]() mutable {
+    if (*self != nullptr) {
+      (*self)->answer(connection, std::move(request));
+    }
+  });
+}
+
+void StreamServer::answer(const std::shared_ptr<Connection>& connection, std::string request) {
+  connection->output += handler_(request);
+  sodium_memzero(request.data(), request.size());
+  connection->busy = false;
+  startRequest(connection);
+  if (!write(*connection)) {
+    close(connection);
+  }
+  checkFlushed();
 }
 
 bool StreamServer::write(Connection& connection) {
@@ -153,16 +175,18 @@ bool StreamServer::write(Connection& connection) {
     sodium_memzero(connection.output.data(), static_cast<std::size_t>(count));
     connection.output.erase(0, static_cast<std::size_t>(count));
   }
-  if (connection.output.empty() && connection.over) {
+  if (connection.output.empty() && connection.over && !connection.busy) {
     return false;
   }
-  const std::uint32_t reading = connection.over ? 0U : EPOLLIN;
+  // A client that has hung up would wake the loop over and over while its request is answered.
+  const std::uint32_t reading = connection.over ? std::uint32_t{EPOLLET} : std::uint32_t{EPOLLIN};
   connection.source.setEvents(connection.output.empty() ? reading : reading | EPOLLOUT);
   return true;
 }
 
-void StreamServer::close(Connection& connection) {
-  connections_.remove_if([&](const Connection& other) { return &other == &connection; });
+void StreamServer::close(const std::shared_ptr<Connection>& connection) {
+  connection->source = {};
+  connections_.remove(connection);
 }
 
 void StreamServer::whenFlushed(std::function<void()> callback) {
@@ -173,8 +197,8 @@ void StreamServer::checkFlushed() {
   if (!flushed_) {
     return;
   }
-  for (const Connection& connection : connections_) {
-    if (!connection.output.empty()) {
+  for (const auto& connection : connections_) {
+    if (connection->busy || !connection->output.empty()) {
       return;
     }
   }

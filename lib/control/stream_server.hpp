@@ -27,6 +27,8 @@ class StreamServer {
     std::size_t maximumRequest = std::size_t{4} << 20;
     std::size_t maximumConnections = 64;
   };
+  /// Called as a task of the loop, so that it may pump the loop; a connection's next request waits
+  /// for the answer, those of other connections do not.
   using Handler = std::function<std::string(std::string_view request)>;
 
   /// Takes a listening socket. Only root and this process's own user are served, whatever the
@@ -34,26 +36,30 @@ class StreamServer {
   StreamServer(EventLoop& loop, UniqueFd listener, Options options, Handler handler);
   ~StreamServer();
 
-  /// Calls back once, when no answer waits to be written any more.
+  /// Calls back once, when no answer is being made or waits to be written.
   void whenFlushed(std::function<void()> callback);
+  /// Looks whether that is now.
+  void checkFlushed();
 
  private:
   struct Connection;
 
   void accept();
-  void serve(Connection& connection, std::uint32_t events);
+  void serve(const std::shared_ptr<Connection>& connection, std::uint32_t events);
   /// False when the connection is over.
   bool read(Connection& connection);
   bool write(Connection& connection);
-  void answerRequests(Connection& connection);
-  void close(Connection& connection);
-  void checkFlushed();
+  void startRequest(const std::shared_ptr<Connection>& connection);
+  void answer(const std::shared_ptr<Connection>& connection, std::string request);
+  void close(const std::shared_ptr<Connection>& connection);
 
   EventLoop& loop_;
   UniqueFd listener_;
   Options options_;
   Handler handler_;
-  std::list<Connection> connections_;
+  /// Tasks that are still posted when the server goes find it gone by this.
+  std::shared_ptr<StreamServer*> self_;
+  std::list<std::shared_ptr<Connection>> connections_;
   std::function<void()> flushed_;
   EventSource accepting_;
 };

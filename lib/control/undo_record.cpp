@@ -21,6 +21,7 @@ Result<UndoRecord> UndoRecord::load(const std::filesystem::path& path) {
     const json object = json::parse(*text);
     UndoRecord record;
     record.sysctls = object.at("sysctls").get<std::map<std::string, std::string>>();
+    record.table = object.at("table").get<std::uint32_t>();
     record.dns = object.at("dns").get<bool>();
     record.hooksRun = object.at("hooks_run").get<bool>();
     return record;
@@ -30,7 +31,7 @@ Result<UndoRecord> UndoRecord::load(const std::filesystem::path& path) {
 }
 
 Result<void> UndoRecord::save(const std::filesystem::path& path) const {
-  const json object{{"sysctls", sysctls}, {"dns", dns}, {"hooks_run", hooksRun}};
+  const json object{{"sysctls", sysctls}, {"table", table}, {"dns", dns}, {"hooks_run", hooksRun}};
   return replaceFile(path, object.dump(1) + "\n", 0600, Durability::Process);
 }
 

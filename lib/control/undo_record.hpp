@@ -3,6 +3,7 @@
 // daemon that changed it was killed.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -14,6 +15,9 @@ namespace adit::control {
 struct UndoRecord {
   /// Path below /proc/sys to the value before our first write.
   std::map<std::string, std::string> sysctls;
+  /// The routing table of our own, 0 for none. Its routes vanish with the interface, its rules do
+  /// not.
+  std::uint32_t table = 0;
   /// DNS servers were handed to resolvconf.
   bool dns = false;
   /// The Up hooks have run, so the Down hooks have to.

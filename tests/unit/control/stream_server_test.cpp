@@ -24,9 +24,7 @@ struct Fixture {
 
   /// Runs the loop while `client` talks on a thread of its own, then ends it.
   void serve(StreamServer::Options options, const std::function<void()>& client) {
-    EventLoop loop;
-    StreamServer server(loop, listenAt(path).value(), std::move(options),
-                        [](std::string_view request) { return "<" + std::string(request) + ">"; });
+    StreamServer server(loop, listenAt(path).value(), std::move(options), handler);
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
     const UniqueFd reader(ends[0]);
@@ -67,6 +65,10 @@ struct Fixture {
 
   std::filesystem::path root;
   std::string path;
+  EventLoop loop;
+  StreamServer::Handler handler = [](std::string_view request) {
+    return "<" + std::string(request) + ">";
+  };
 };
 
 }  // namespace
@@ -77,7 +79,7 @@ TEST_CASE_METHOD(Fixture, "requests are answered in order, however they are cut"
     send(client, "get=1\n");
     send(client, "\nset");
     send(client, "=1\na\n\nthird\n\n");
-    CHECK(receive(client, 24) == "<get=1><set=1\na><third>");
+    CHECK(receive(client, 23) == "<get=1><set=1\na><third>");
     // Without its delimiter a request is none.
     send(client, "fourth");
     ::shutdown(client.get(), SHUT_WR);
@@ -126,6 +128,26 @@ TEST_CASE_METHOD(Fixture, "a socket that a killed daemon left is replaced") {
 
 TEST_CASE_METHOD(Fixture, "a path that is too long is an error") {
   CHECK_FALSE(listenAt("/tmp/" + std::string(200, 'x')));
+}
+
+TEST_CASE_METHOD(Fixture, "another client is answered while a request pumps the loop") {
+  bool released = false;
+  handler = [&](std::string_view request) -> std::string {
+    if (request == "wait") {
+      loop.pumpUntil(released);
+      return "waited;";
+    }
+    released = request == "release";
+    return "ok;";
+  };
+  serve({.delimiter = "\n"}, [&] {
+    const UniqueFd waiting = connect();
+    const UniqueFd other = connect();
+    send(waiting, "wait\nnext\n");
+    send(other, "hello\nrelease\n");
+    CHECK(receive(other, 6) == "ok;ok;");
+    CHECK(receive(waiting, 10) == "waited;ok;");
+  });
 }
 
 TEST_CASE("a callback may let go of its own source") {
