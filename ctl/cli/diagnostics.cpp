@@ -16,9 +16,9 @@ void printDiagnostics(const config::Outcome& outcome) {
 
 }  // namespace
 
-std::optional<config::Outcome> checkConfig(const std::filesystem::path& file) {
+std::optional<config::Outcome> checkConfig(const std::filesystem::path& file, Warnings warnings) {
   config::Outcome outcome = config::load(file);
-  printDiagnostics(outcome);
+  if (!outcome.ok() || warnings == Warnings::Now) printDiagnostics(outcome);
   if (!outcome.ok()) return std::nullopt;
   return outcome;
 }

@@ -24,7 +24,7 @@ int needRoot(std::string_view command, std::string_view argument) {
 int up(const std::string& argument) {
   const auto named = control::resolveConfigName(argument);
   if (!named) return complain(named.error());
-  if (!checkConfig(named->file)) return kFailure;
+  if (!checkConfig(named->file, Warnings::LeftToDaemon)) return kFailure;
   if (::geteuid() != 0) return needRoot("up", argument);
   const auto running = ControlClient::connect(named->interface);
   if (running) {

@@ -470,6 +470,10 @@ TEST_CASE("adit: up starts the daemon and ends as it does") {
   ::setenv("ADITD", fakeDaemonScript(sandbox, 0).c_str(), 1);
   CHECK(runAdit("up adit0").status == 0);
   CHECK(argumentsOf(sandbox) == "--daemon adit0\n");
+  // The daemon reads the file itself and prints its warnings.
+  sandbox.write("adit0.conf", kConfig, 0644);
+  CHECK(runAdit("up adit0").err.empty());
+  CHECK_THAT(runAdit("check adit0").err, Contains("chmod 600"));
 
   ::setenv("ADITD", fakeDaemonScript(sandbox, 3).c_str(), 1);
   const Outcome failed = runAdit("up adit0");

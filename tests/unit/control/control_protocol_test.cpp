@@ -186,7 +186,7 @@ TEST_CASE("control: a wrong request is refused with a reason and does nothing") 
   INFO(line);
   const Json answer = ask(line, device);
   CHECK(answer["ok"] == false);
-  CHECK_FALSE(answer["error"].get<std::string>().empty());
+  CHECK_FALSE(answer.at("error").get<std::string>().empty());
   CHECK(device.changes.empty());
   CHECK(device.reloads == 0);
   CHECK(device.downs == 0);
