@@ -12,6 +12,7 @@ void EndpointPolicy::configure(const std::optional<config::EndpointName>& name) 
   candidates_.clear();
   current_.reset();
   unanswered_ = 0;
+  silence_ = 0;
   wait_ = {};
   nextLookup_ = {};
   lastError_.clear();
@@ -27,7 +28,7 @@ bool EndpointPolicy::wantsLookup(BootTime now) const {
   }
   // A name without an address is looked up until it has one. Later only silence is a reason: a
   // session that nobody uses has an old handshake and is well.
-  return candidates_.empty() || (unanswered_ >= timing_.patience && !healthy(now));
+  return candidates_.empty() || (silence_ >= timing_.patience && !healthy(now));
 }
 
 std::optional<BootTime> EndpointPolicy::nextLookup() const {
@@ -86,6 +87,7 @@ std::optional<Endpoint> EndpointPolicy::use(const Endpoint& endpoint) {
 
 std::optional<Endpoint> EndpointPolicy::initiationSent(BootTime now) {
   ++unanswered_;
+  ++silence_;
   if (unanswered_ <= timing_.patience || candidates_.empty() || healthy(now)) {
     return std::nullopt;
   }
@@ -97,6 +99,7 @@ std::optional<Endpoint> EndpointPolicy::initiationSent(BootTime now) {
 void EndpointPolicy::handshakeCompleted(BootTime now) {
   lastHandshake_ = now;
   unanswered_ = 0;
+  silence_ = 0;
   wait_ = {};
   nextLookup_ = now;
   if (current_) {

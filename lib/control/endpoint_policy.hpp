@@ -70,7 +70,9 @@ class EndpointPolicy {
   /// The family that the last finished handshake used.
   std::optional<int> workedFamily_;
   std::optional<BootTime> lastHandshake_;
+  /// Initiations since the address in use was chosen, and since a handshake finished.
   unsigned unanswered_ = 0;
+  unsigned silence_ = 0;
   bool lookingUp_ = false;
   std::chrono::nanoseconds wait_{};
   BootTime nextLookup_{};

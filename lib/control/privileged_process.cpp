@@ -189,7 +189,7 @@ int serveWorker(pid_t worker, int socket, PrivilegedServer& server,
 }
 
 int failedToStart(const SeparationOptions& options, const Error& error) {
-  spdlog::critical("{}", error.message);
+  reportFailure(options, error.message);
   if (options.cleanup) options.cleanup();
   return 1;
 }

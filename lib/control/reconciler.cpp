@@ -253,6 +253,10 @@ void Reconciler::applyRulesOfFamily(int family, const std::vector<Rule>& wanted,
   if (inWantedOrder(ours, wanted)) {
     return;
   }
+  if (wanted.empty()) {
+    removeOwnRules(family, ownTables);
+    return;
+  }
   for (const Rule& rule : ours) {
     noted(routing_.removeRule(rule));
   }

@@ -132,8 +132,8 @@ TEST_CASE_METHOD(Fixture, "case 34: Table = reply leaves the default route alone
   CHECK(hasRoute("0.0.0.0/0", 51820));
   CHECK_FALSE(hasRoute("0.0.0.0/0", netlink::kMainTable));
   REQUIRE(routing.ruleList.size() == 2);
-  CHECK(routing.ruleList[0].mark == 0x10000U);
-  CHECK(routing.ruleList[0].markMask == 0x10000U);
+  CHECK(routing.ruleList[0].mark == nat::ReplyMarks{}.mark);
+  CHECK(routing.ruleList[0].markMask == nat::ReplyMarks{}.mask);
   CHECK(routing.ruleList[0].table == 51820);
   CHECK(routing.ruleList[1].source == prefix("10.10.0.2/32"));
   CHECK(routing.ruleList[1].table == 51820);
