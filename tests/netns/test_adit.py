@@ -212,7 +212,7 @@ def overflows(net: Relayed) -> int:
 
 def explained(net: Relayed, both: tuple[Adit, Adit], wanted: int, slack: int) -> None:
     """The counters of both ends account for `wanted` bad datagrams."""
-    drops = [end.drops() for end in both]
+    drops = [end.receive_drops() for end in both]
     total = sum(sum(side.values()) for side in drops)
     lost = overflows(net)
     progress(f"{wanted} to explain, counted {total}, overflowed {lost}: {drops}")

@@ -52,6 +52,7 @@ def case_20_hooks(lab: Lab) -> None:
     net = pair(lab)
     tunnel = with_peer(net)
     out = net.left.dir / "hooks"
+    runtime = net.left.env["ADIT_RUNTIME_DIR"]
     name = tunnel.name
     tunnel.spec.extra += [
         f"PreUp = ip link show %i >/dev/null 2>&1 || echo preup no %i yet >>{out}",
@@ -59,7 +60,7 @@ def case_20_hooks(lab: Lab) -> None:
         f"PostUp = test -e /sys/class/net/%i && echo exists >>{out}",
         f"PostUp = echo $((1+1)) '%i' \"a;b\" >>{out}",
         f"PreDown = ip link show %i >/dev/null && echo still %i >>{out}",
-        f"PreDown = {tool('ctl/cli/adit')} show %i listen-port >>{out}",
+        f"PreDown = ADIT_RUNTIME_DIR={runtime} {tool('ctl/cli/adit')} show %i listen-port >>{out}",
         "PreDown = exit 3",
         f"PostDown = ip link show %i >/dev/null 2>&1 || echo gone %i >>{out}",
         'PostDown = echo "unbalanced',
@@ -170,16 +171,7 @@ def case_24_unresolvable_endpoint(lab: Lab) -> None:
     net = pair(lab)
     names = NameServer(net.left)
     tunnel = with_peer(net)
-    # The name's peer is a second wireguard-go on the right, at another port.
     late_keys = key_pair()
-    late_spec = TunnelSpec(
-        late_keys,
-        ["10.10.0.3/24"],
-        listen_port=51999,
-        peers=[PeerSpec(tunnel.spec.keys.public, f"{LEFT}/32")],
-    )
-    late = WireGuardGo(net.right, lab.device("q"), late_spec)
-    late.up()
     tunnel.spec.peers.append(
         PeerSpec(late_keys.public, "10.10.0.3/32", name="late", endpoint="late.example.net:51999")
     )

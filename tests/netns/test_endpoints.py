@@ -134,7 +134,7 @@ def families(
     names.set(NAME, *addresses)
     if drop:
         net.right.nft(
-            f"table inet drop {{ chain in {{ type filter hook input priority 0\n"
+            f"table inet lost {{ chain in {{ type filter hook input priority 0\n"
             f"meta nfproto {drop} udp dport {PORT} drop\n}}\n}}"
         )
     left, right = two_ends(net, f"{NAME}:{PORT}", Side(Adit), Side(WireGuardGo))
@@ -214,7 +214,7 @@ def case_31_bind_address(lab: Lab) -> None:
     right.up()
     left.up()
     ping(net.left, RIGHT)
-    bound = [line.split()[4] for line in net.right.run("ss", "-Hlnu").out.splitlines()]
+    bound = [line.split()[3] for line in net.right.run("ss", "-Hlnu").out.splitlines()]
     expect(bound == [f"192.0.2.30:{PORT}"], f"bound to that address alone: {bound}")
 
 

@@ -131,7 +131,7 @@ def flooded(lab: Lab, kinds: list[str]) -> None:
     growth = resident(right) - memory
     ratio = statistics.median(attacked) / statistics.median(control)
     progress(f"control {control}, attacked {attacked} Mbit/s: ratio {ratio:.2f}")
-    progress(f"memory {memory} KiB, growth {growth} KiB; drops {right.drops()}")
+    progress(f"memory {memory} KiB, growth {growth} KiB; drops {right.receive_drops()}")
     expect(right.pids() == pids, "the daemon has not been restarted")
     expect(growth < MOST_GROWTH_KIB, f"memory grew by {growth} KiB only")
     expect(ratio >= LEAST_RATIO, f"{ratio:.2f} of the throughput is left, at least {LEAST_RATIO}")

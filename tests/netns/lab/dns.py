@@ -80,7 +80,7 @@ class NameServer:
             sys.executable, __file__, "127.0.0.1", str(self.zone), log="dns"
         )
         pid = self.process.pid
-        self.process.require(lambda: listening(pid, "udp", 53), 5, "the name server is ready")
+        self.process.require(lambda: listening(pid, "udp", 53), 20, "the name server is ready")
 
     def set(self, name: str, *addresses: str) -> None:
         lines = [line for line in self.zone.read_text().splitlines() if line.split()[0] != name]

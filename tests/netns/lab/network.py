@@ -170,6 +170,8 @@ class Lab:
         self._closed = False
         with _undisturbed():
             self.dir = Path(tempfile.mkdtemp(prefix=f"{self.prefix}-"))
+            # Daemons that give up root pass through; what is secret has a mode of its own.
+            self.dir.chmod(0o755)
             atexit.register(self.close)
 
     def __enter__(self) -> Lab:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from .network import WIREGUARD_DIR, Namespace
 from .process import LabError
 
 COMMANDS = (
-    ("ip", "-brief", "link"),
-    ("ip", "-brief", "address"),
+    ("ip", "-oneline", "link"),
+    ("ip", "-oneline", "address"),
     ("ip", "-4", "rule"),
     ("ip", "-6", "rule"),
     ("ip", "-4", "route", "show", "table", "all"),
@@ -24,6 +25,11 @@ SYSCTLS = (
     "net/ipv4/conf/all/src_valid_mark",
 )
 
+# Differs between two equal states: an interface's number, whether its carrier has been seen, a
+# random link-local address; and the process that holds a socket, but for its name.
+PASSING = re.compile(r"^\d+: (?=\S+[: ] ?(<|inet))| state \w+|inet6 fe80::\S+")
+OWNER = re.compile(r'users:\(\("([^"]+)".*')
+
 State = dict[str, list[str]]
 
 
@@ -31,12 +37,12 @@ def snapshot(where: Namespace) -> State:
     """Links, addresses, rules, routes, firewall, sysctls, sockets, runtime files but the logs."""
     state: State = {}
     for argv in COMMANDS:
-        # Counters and expiry times differ between two equal states.
         lines = where.run(*argv).out.splitlines()
-        state[" ".join(argv)] = sorted(" ".join(line.split()) for line in lines)
+        state[" ".join(argv)] = sorted(PASSING.sub("", " ".join(line.split())) for line in lines)
     values = where.run("sh", "-c", "cd /proc/sys && cat " + " ".join(SYSCTLS)).out.split()
     state["sysctl"] = [f"{key} {value}" for key, value in zip(SYSCTLS, values, strict=True)]
-    state["sockets"] = where.run("ss", "-Hlnptu").out.splitlines()
+    lines = where.run("ss", "-Hlnptu").out.splitlines()
+    state["sockets"] = sorted(OWNER.sub(r"\1", " ".join(line.split()[4:])) for line in lines)
     runtime = Path(where.env["ADIT_RUNTIME_DIR"])
     files = [path for path in runtime.rglob("*") if not path.is_dir() and path.suffix != ".log"]
     state["runtime files"] = sorted(str(path.relative_to(runtime)) for path in files)

@@ -148,9 +148,6 @@ class WebServer:
         self.dir = where.dir / f"nginx-{port}"
         root = self.dir / "root"
         root.mkdir(parents=True)
-        # nginx's worker gives up root and still has to read the file.
-        for path in (where.lab.dir, where.dir, self.dir, root):
-            path.chmod(0o755)
         content = random.Random(port).randbytes(int(mebibytes * 1024 * 1024))
         (root / "file").write_bytes(content)
         self.sha256 = hashlib.sha256(content).hexdigest()
