@@ -185,14 +185,13 @@ Result<void> Daemon::startDevice(const config::Config& config) {
     return tl::unexpected(backend.error());
   }
   backend_ = std::move(*backend);
-  DeviceOptions options{
-      .name = name_,
-      .backendReason = backend_.reason,
-      .undoFile = undoFile(name_),
-      .adopted = adopted,
-      .timing = testTiming(),
-      .endpointTiming = testEndpointTiming(),
-      .finished = [this] { controlServer_->whenFlushed([this] { loop_.exit(0); }); }};
+  DeviceOptions options{.name = name_,
+                        .backendReason = backend_.reason,
+                        .undoFile = undoFile(name_),
+                        .adopted = adopted,
+                        .timing = testTiming(),
+                        .endpointTiming = testEndpointTiming(),
+                        .finished = [this] { endWhenAnswered(); }};
   device_ = std::make_unique<Device>(
       DeviceParts{loop_, *clock_, random_, privileged_, *backend_.dataPlane, *kernel_->routing,
                   *kernel_->firewall, resolver_, state_},

@@ -252,6 +252,28 @@ std::vector<std::string> Device::undo() {
   return failures;
 }
 
+/// The configuration as it would be written now: the file's, with what was set since.
+config::Config Device::runningConfig() const {
+  config::Config running = config_;
+  running.interface.privateKey = privateKey_;
+  running.peers.clear();
+  for (const auto& [id, peer] : peers_) {
+    const auto written =
+        std::ranges::find(config_.peers, peer->publicKey, &config::PeerConfig::publicKey);
+    config::PeerConfig entry = written == config_.peers.end() ? config::PeerConfig{} : *written;
+    entry.publicKey = peer->publicKey;
+    entry.name = peer->name;
+    entry.presharedKey =
+        peer->presharedKey.isZero() ? std::nullopt : std::optional(peer->presharedKey);
+    entry.endpoint = peer->endpointPolicy.name();
+    entry.allowedIps = peer->allowedIps;
+    entry.persistentKeepalive = peer->persistentKeepalive;
+    entry.roam = peer->roam;
+    running.peers.push_back(std::move(entry));
+  }
+  return running;
+}
+
 Result<std::vector<std::string>> Device::reload() {
   if (changing_) {
     return busy();
@@ -266,7 +288,7 @@ Result<std::vector<std::string>> Device::reload() {
     notes.push_back(diagnostic.toString());
   }
   const config::Config& fresh = *outcome.config;
-  for (const std::string& line : config::diff(config_, fresh).lines()) {
+  for (const std::string& line : config::diff(runningConfig(), fresh).lines()) {
     notes.push_back(line);
   }
   if (fresh.interface.backend != config_.interface.backend) {

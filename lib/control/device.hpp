@@ -83,6 +83,7 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   Result<ReconcileReport> applyNetwork();
   [[nodiscard]] dataplane::DeviceSettings settingsOf(
       const config::InterfaceConfig& interface) const;
+  [[nodiscard]] config::Config runningConfig() const;
   void setDns(const config::InterfaceConfig& interface);
   void saveUndo();
   /// Serves the sockets meanwhile: hooks like to call `adit show` and `wg set`.

@@ -14,7 +14,8 @@ Sessions::Sessions(const Clock& clock, crypto::RandomSource& random, TimestampSo
       timestamps_(timestamps),
       actions_(actions),
       timing_(timing),
-      limiter_(random) {}
+      limiter_(random),
+      cookieLimiter_(random) {}
 
 Sessions::~Sessions() = default;
 

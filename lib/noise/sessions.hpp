@@ -241,7 +241,9 @@ class Sessions {
 
   std::optional<Identity> identity_;
   std::optional<CookieChecker> checker_;
+  /// Of handshakes with a valid cookie, and of cookie replies.
   RateLimiter limiter_;
+  RateLimiter cookieLimiter_;
   std::optional<BootTime> loadUntil_;
   SuiteSpeeds speeds_{};
   std::uint32_t mtu_ = 1420;

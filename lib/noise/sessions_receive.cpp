@@ -91,6 +91,12 @@ bool Sessions::underLoad() const {
 bool Sessions::admit(const Incoming& in, std::uint32_t senderIndex) {
   if (!underLoad()) return true;
   if (!checker_->mac2Valid(in.datagram, in.source, in.now)) {
+    // A reply costs more than a drop, and a source that asks more often than a peer would has its
+    // cookie already or will not use it.
+    if (!cookieLimiter_.allow(in.source.address, in.now)) {
+      drop(HandshakeDrop::RateLimited);
+      return false;
+    }
     adit_message_cookie reply = checker_->reply(in.datagram, senderIndex, in.source, in.now);
     actions_.sendReply(bytesOf(reply), in.source, in.local);
     drop(HandshakeDrop::Mac2Missing);
