@@ -175,10 +175,10 @@ add("crash_of_the_receiver", partial(crash, crashed="right"), seconds=90)
 
 
 def link_up(lab: Lab, *options: str) -> tuple[Relayed, Any, Any, Any]:
-    """Two ends that change keys every 3 s, behind a relay."""
+    """Two ends that change keys every 6 s, behind a relay."""
     net = relayed(lab)
     relay = net.relay(*options)
-    quick = {"ADIT_TEST_REKEY_AFTER_MS": "3000"}
+    quick = {"ADIT_TEST_REKEY_AFTER_MS": "6000"}
     sides = (Side(Adit, env=quick), Side(Adit, env=quick))
     endpoint = f"{net.relay_address}:{net.port}"
     both = ends.both_up(lab, (net.left, sides[0]), (net.right, sides[1]), endpoint)

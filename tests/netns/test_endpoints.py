@@ -96,9 +96,9 @@ def case_29_name_changes_address(lab: Lab) -> None:
     names = NameServer(net.left)
     names.set(NAME, net.right_address)
     quick = {
-        "ADIT_TEST_ENDPOINT_STALE_MS": "4000",
-        "ADIT_TEST_REKEY_AFTER_MS": "1500",
-        "ADIT_TEST_REJECT_AFTER_MS": "4000",
+        "ADIT_TEST_ENDPOINT_STALE_MS": "8000",
+        "ADIT_TEST_REKEY_AFTER_MS": "5500",
+        "ADIT_TEST_REJECT_AFTER_MS": "11000",
     }
     left, right = two_ends(net, f"{NAME}:{PORT}", Side(Adit, env=quick), Side(WireGuardGo))
     right.up()
@@ -107,8 +107,8 @@ def case_29_name_changes_address(lab: Lab) -> None:
 
     names.set(NAME, "192.0.2.77")
     asked = names.questions(NAME)
-    # Healthy for more than twice the stale time: traffic keeps the handshakes coming.
-    net.left.run("ping", "-n", "-q", "-i", "0.2", "-c", "50", RIGHT)
+    # Healthy for longer than the stale time: traffic keeps the handshakes coming.
+    net.left.run("ping", "-n", "-q", "-i", "0.2", "-c", "70", RIGHT)
     expect(names.questions(NAME) == asked, "a healthy session asks nobody")
     expect(left.peer().endpoint == f"{net.right_address}:{PORT}", "and keeps its endpoint")
 
@@ -122,7 +122,7 @@ def case_29_name_changes_address(lab: Lab) -> None:
 
     progress("the name server fails")
     names.process.stop()
-    net.left.run("ping", "-n", "-q", "-i", "0.2", "-c", "30", RIGHT)
+    net.left.run("ping", "-n", "-q", "-i", "0.2", "-c", "60", RIGHT)
     expect(left.peer().endpoint == f"192.0.2.77:{PORT}", "a working address is kept")
 
 

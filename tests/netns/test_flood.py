@@ -43,7 +43,7 @@ PACKETS_PER_SECOND = 20000
 LEAST_RATIO = 0.8
 MOST_GROWTH_KIB = 8 * 1024
 FULL = bool(os.environ.get("ADIT_TEST_FULL"))
-ROUNDS = 5 if FULL else 3
+ROUNDS = 7 if FULL else 3
 SECONDS = 6 if FULL else 3
 
 SINK = """
@@ -102,7 +102,7 @@ def capture_some(net: Crossroads, left: Adit, right: Adit) -> None:
 
 def flooded(lab: Lab, kinds: list[str]) -> None:
     net = crossroads(lab)
-    quick = Side(Adit, env={"ADIT_TEST_REKEY_AFTER_MS": "3000"})
+    quick = Side(Adit, env={"ADIT_TEST_REKEY_AFTER_MS": "6000"})
     left, right = ends.both_up(
         lab, (net.left, quick), (net.right, quick), f"{net.relay_address}:{net.port}"
     )
@@ -143,7 +143,7 @@ def flooded(lab: Lab, kinds: list[str]) -> None:
 ALL = ["garbage", "truncated", "replayed", "initiation"]
 add("everything", partial(flooded, kinds=ALL), seconds=180, heavy=True)
 for _kind in ALL:
-    add(_kind, partial(flooded, kinds=[_kind]), seconds=180, heavy=True, full=_kind != "initiation")
+    add(_kind, partial(flooded, kinds=[_kind]), seconds=180, heavy=True, full=True)
 
 
 if __name__ == "__main__":

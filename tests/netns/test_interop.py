@@ -155,12 +155,12 @@ add("roaming_of_ours", partial(roaming, left=PRODUCT, right=PEER))
 @scenario(seconds=90)
 def rekey_as_initiator(lab: Lab) -> None:
     """The initiator changes keys again and again under load; no packet is lost by it."""
-    rekeys(lab, seconds=14, count=3)
+    rekeys(lab, seconds=16, count=2)
 
 
 def rekeys(lab: Lab, seconds: int, count: int) -> None:
     net = pair(lab)
-    quick = Side(Adit, env={"ADIT_TEST_REKEY_AFTER_MS": "3000"})
+    quick = Side(Adit, env={"ADIT_TEST_REKEY_AFTER_MS": "6000"})
     _, right = both_up(net, quick, PEER)
     ping(net.left, RIGHT)
     seen = {right.peer().latest_handshake}
