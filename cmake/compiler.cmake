@@ -18,7 +18,7 @@ string(REPLACE "-g" "-g1" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELW
 
 # Code that runs per command and not per packet: half the optimization, half the build time.
 add_library(adit_cold INTERFACE)
-target_compile_options(adit_cold INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+target_compile_options(adit_cold INTERFACE $<IF:$<CONFIG:Debug>,-O0,-O1>)
 # Tests and test tools.
 add_library(adit_test_code INTERFACE)
 target_compile_options(adit_test_code INTERFACE -O0)
