@@ -3,15 +3,29 @@
 
 #include <poll.h>
 
+#include <chrono>
 #include <span>
 
 namespace adit::dataplane::user {
 
-/// Returns when a descriptor is ready; `revents` of all are set. To be called after activity: it
-/// polls for at most 20 µs, giving the processor away in between, before it blocks.
-void waitReady(std::span<pollfd> descriptors);
-
 /// Sets `revents` without waiting.
 void pollNow(std::span<pollfd> descriptors);
+
+/// One per thread.
+class IdleWait {
+ public:
+  /// Returns when a descriptor is ready; `revents` of all are set. To be called after activity: it
+  /// polls for at most 20 µs, giving the processor away in between, before it blocks. Where others
+  /// want the processor, giving it away costs a whole time slice; it then blocks at once for a
+  /// while.
+  void waitReady(std::span<pollfd> descriptors);
+
+ private:
+  /// False when another process took the processor meanwhile.
+  static bool yield();
+  [[nodiscard]] bool spin(std::span<pollfd> descriptors);
+
+  std::chrono::steady_clock::time_point noSpinBefore_{};
+};
 
 }  // namespace adit::dataplane::user

@@ -10,7 +10,6 @@
 
 #include "dataplane/user/bytes.hpp"
 #include "dataplane/user/ecn.hpp"
-#include "dataplane/user/idle_wait.hpp"
 #include "dataplane/user/tx_loop.hpp"
 
 namespace adit::dataplane::user {
@@ -89,7 +88,7 @@ void RxLoop::run() {
   while (!stop_.load(std::memory_order_relaxed)) {
     const bool busy = descriptors[1].revents != 0 || descriptors[2].revents != 0;
     if (!busy) {
-      waitReady(descriptors);
+      idle_.waitReady(descriptors);
     } else if (++rounds % kPollEvery == 0) {
       pollNow(descriptors);
     }

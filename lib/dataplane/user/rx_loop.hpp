@@ -12,6 +12,7 @@
 #include "crypto/aead.hpp"
 #include "crypto/hash.hpp"
 #include "dataplane/user/device.hpp"
+#include "dataplane/user/idle_wait.hpp"
 #include "dataplane/user/tun_writer.hpp"
 #include "dataplane/user/udp_socket.hpp"
 
@@ -69,6 +70,7 @@ class RxLoop {
   const std::size_t seat_;
   const TxLoop& transmit_;
   EventFd event_;
+  IdleWait idle_;
   std::atomic<bool> stop_{false};
   const UdpSockets* sockets_ = nullptr;
   std::atomic<bool> socketsChanged_{false};

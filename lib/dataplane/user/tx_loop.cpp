@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "dataplane/user/bytes.hpp"
-#include "dataplane/user/idle_wait.hpp"
 #include "dataplane/user/segmenter.hpp"
 
 namespace adit::dataplane::user {
@@ -31,7 +30,7 @@ void TxLoop::stop() {
 void TxLoop::run() {
   std::array<pollfd, 2> descriptors{pollfd{tun_, POLLIN, 0}, pollfd{event_.get(), POLLIN, 0}};
   while (!stop_.load(std::memory_order_relaxed)) {
-    waitReady(descriptors);
+    idle_.waitReady(descriptors);
     const bool woken = descriptors[1].revents != 0;
     if (woken) event_.drain();
     const BatchGate::Batch guard(device_.gate, seat_);

@@ -8,6 +8,7 @@
 
 #include "dataplane/user/device.hpp"
 #include "dataplane/user/icmp_reply.hpp"
+#include "dataplane/user/idle_wait.hpp"
 #include "dataplane/user/tx_batch.hpp"
 
 namespace adit::dataplane::user {
@@ -43,6 +44,7 @@ class TxLoop {
   const std::size_t seat_;
   const int tun_;
   EventFd event_;
+  IdleWait idle_;
   std::atomic<bool> stop_{false};
   TxBatch batch_;
   BootTime now_{};
