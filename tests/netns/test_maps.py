@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Mappings from the public server to the NAS, and default routes through the tunnel.
+
+Topologies: `Home` and `Pair` in lab/topology.py.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from lab import (
+    PORT,
+    RIGHT,
+    Adit,
+    Home,
+    Lab,
+    LabError,
+    Namespace,
+    PeerSpec,
+    Process,
+    Side,
+    TunnelSpec,
+    WebServer,
+    ends,
+    expect,
+    fetch_sha256,
+    home,
+    key_pair,
+    main,
+    pair,
+    ping,
+    progress,
+    scenario,
+    specs,
+    tool,
+    wait_until,
+)
+
+MAPS = [
+    ["Listen = tcp/18080", "To = nas:80"],
+    ["Listen = 18081/tcp", "To = 10.10.0.2:80", "Source = masquerade"],
+    ["Listen = tcp/18082", "To = nas:80", "Allow = 192.0.2.0/24"],
+    ["Listen = udp/7000", "To = nas"],
+    ["Listen = udp/5000-5003", "To = nas"],
+]
+
+
+def served_home(lab: Lab) -> tuple[Home, Adit, Adit]:
+    """Server and NAS, both up; the NAS serves the server's mappings."""
+    net = home(lab)
+    server_keys, nas_keys = key_pair(), key_pair()
+    server = Adit(
+        net.server,
+        lab.device("srv"),
+        TunnelSpec(
+            server_keys,
+            ["10.10.0.1/24", "fd10::1/64"],
+            listen_port=PORT,
+            peers=[PeerSpec(nas_keys.public, "10.10.0.2/32, fd10::2/128", name="nas")],
+            maps=[list(entry) for entry in MAPS],
+        ),
+    )
+    endpoint = f"{net.server_address}:{PORT}"
+    nas = Adit(
+        net.nas,
+        lab.device("nas"),
+        TunnelSpec(
+            nas_keys,
+            ["10.10.0.2/24", "fd10::2/64"],
+            extra=["Table = reply"],
+            peers=[
+                PeerSpec(server_keys.public, "0.0.0.0/0, ::/0", endpoint=endpoint, keepalive=25)
+            ],
+        ),
+    )
+    server.up()
+    nas.up()
+    ping(net.nas, "10.10.0.1")
+    return net, server, nas
+
+
+def echo(where: Namespace, port: int) -> Process:
+    """A UDP service on the tunnel's address: bound to all addresses, it would answer from another.
+
+    A plain UDP socket has its source address chosen by the route to the client, which is the home
+    router's. Services that care (IP_PKTINFO) or that bind to the tunnel's address have no trouble.
+    """
+    process = where.start(
+        tool("tests/peers/pingpong"), f"10.10.0.2:{port}", "--answer", log=f"echo-{port}"
+    )
+    process.require(lambda: "ready" in process.output(), 5, f"the echo at {port}")
+    return process
+
+
+def echoes(client: Namespace, address: str, port: int, seconds: float = 0.2) -> bool:
+    """Whether UDP datagrams to that port come back."""
+    argv = (tool("tests/peers/pingpong"), f"{address}:{port}", "--seconds", str(seconds))
+    done = client.run(*argv, check=False)
+    return done.code == 0 and json.loads(done.out)["count"] > 0
+
+
+def fetches(net: Home, port: int, timeout: float = 5) -> str | None:
+    url = f"http://{net.server_address}:{port}/file"
+    try:
+        return fetch_sha256(net.client, url, timeout=timeout)
+    except LabError:
+        return None
+
+
+@scenario(seconds=60)
+def sources_and_ranges(lab: Lab) -> None:
+    """preserve, masquerade, Allow; TCP, UDP, a range of equal ports (cases 33 and 34)."""
+    net, server, _nas = served_home(lab)
+    web = WebServer(net.nas, mebibytes=1)
+    for port, seen in ((18080, net.client_address), (18081, "10.10.0.1")):
+        expect(fetches(net, port) == web.sha256, f"the file through port {port}")
+        expect(web.clients()[-1] == seen, f"the NAS sees {seen}, not {web.clients()[-1]}")
+    expect(fetches(net, 18082, timeout=3) is None, "a client that Allow does not name is refused")
+    expect(fetches(net, 18083, timeout=3) is None, "a port without a mapping is closed")
+    for port in (7000, 5000, 5003):
+        echo(net.nas, port)
+        expect(echoes(net.client, net.server_address, port), f"UDP through port {port}")
+    active = {entry["listen"]: entry["active"] for entry in server.status()["maps"]}
+    expect(len(active) == len(MAPS) and all(active.values()), f"status: all active: {active}")
+
+
+@scenario(seconds=60)
+def own_traffic_stays_at_home(lab: Lab) -> None:
+    """`Table = reply` leaves the NAS's own default route and its LAN alone (case 34)."""
+    net, _server, nas = served_home(lab)
+    web = WebServer(net.nas, mebibytes=1)
+    expect(fetches(net, 18080) == web.sha256, "the mapping works")
+    route = net.nas.ip("route", "get", net.client_address).out
+    expect("192.168.50.1" in route, f"own traffic takes the home router: {route}")
+    ping(net.nas, net.client_address)
+    ping(net.home, net.nas_address)
+    local = fetch_sha256(net.home, f"http://{net.nas_address}/file")
+    expect(local == web.sha256, "the LAN reaches the service directly")
+    expect(web.clients()[-1] == "192.168.50.1", "and not through the tunnel")
+    nas.down()
+    ping(net.nas, net.client_address)
+
+
+@scenario(seconds=60)
+def reload_is_obeyed_at_once(lab: Lab) -> None:
+    """A mapping that is removed, moved or added holds for the very next packet (case 41)."""
+    net, server, _nas = served_home(lab)
+    echo(net.nas, 7000)
+    web = WebServer(net.nas, mebibytes=1)
+    # A steady flow from one client port, so that connection tracking would remember it.
+    argv = (tool("tests/peers/pingpong"), f"{net.server_address}:7000", "--seconds", "20")
+    flow = net.client.start(*argv, log="flow")
+    wait_until(lambda: echoes(net.client, net.server_address, 7000), 5, "UDP is mapped")
+
+    server.spec.maps = [entry for entry in server.spec.maps if "udp/7000" not in entry[0]]
+    server.spec.maps.append(["Listen = tcp/18090", "To = nas:80"])
+    server.write()
+    progress(server.cli("reload", server.name).out.strip())
+    tracked = net.server.run("cat", "/proc/net/nf_conntrack", check=False).out
+    mapped = [
+        line
+        for line in tracked.splitlines()
+        if f"dst={net.server_address} " in line and "dport=7000" in line and "src=10.10.0.2" in line
+    ]
+    expect(not mapped, f"the flow is forgotten: {mapped}")
+    expect(not echoes(net.client, net.server_address, 7000), "the removed mapping is closed")
+    expect(fetches(net, 18090) == web.sha256, "the new one is open")
+    expect(fetches(net, 18080) == web.sha256, "the others work as before")
+    flow.kill()
+    again = server.cli("reload", server.name)
+    expect("nothing changed" in again.out, f"a second reload changes nothing: {again}")
+
+
+@scenario(seconds=30)
+def preserve_needs_wide_allowed_ips(lab: Lab) -> None:
+    """Narrow AllowedIPs on the NAS with a mapping of its own that preserves: refused (case 34)."""
+    net = home(lab)
+    spec = TunnelSpec(
+        key_pair(),
+        ["10.10.0.2/24"],
+        extra=["Table = reply"],
+        peers=[PeerSpec(key_pair().public, "10.10.0.1/32", endpoint="203.0.113.9:51820")],
+    )
+    tunnel = Adit(net.nas, lab.device("nas"), spec)
+    done = tunnel.cli("check", str(tunnel.file), check=False)
+    said = done.out + done.err
+    progress(said.strip())
+    expect("AllowedIPs" in said or "0.0.0.0/0" in said, f"the narrow AllowedIPs are named: {done}")
+
+
+@scenario(seconds=40)
+def default_route_through_the_tunnel(lab: Lab) -> None:
+    """AllowedIPs = 0.0.0.0/0 and Table = auto, as wg-quick: all goes through, the rest returns."""
+    net = pair(lab)
+    net.right.address("lo", "198.51.100.77/32", "2001:db8:77::77/128")
+    left_spec, right_spec = specs(f"{net.right_address}:{PORT}")
+    left_spec.peers[0].allowed_ips = "0.0.0.0/0, ::/0"
+    right = ends.make(net.right, lab.device("r"), right_spec, Side(Adit))
+    left = ends.make(net.left, lab.device("l"), left_spec, Side(Adit))
+    right.up()
+    left.up()
+    ping(net.left, RIGHT)
+    ping(net.left, "198.51.100.77")
+    ping(net.left, "2001:db8:77::77")
+    route = net.left.ip("route", "get", "198.51.100.77").out
+    expect(left.name in route, f"the default route is the tunnel: {route}")
+    # More specific routes of the main table still win: the cable's own network.
+    ping(net.left, net.right_address)
+    direct = net.left.ip("route", "get", net.right_address).out
+    expect("dev eth0" in direct, f"the cable stays: {direct}")
+    left.down()
+    expect(not net.left.ip("route", "get", "198.51.100.77", check=False).out, "no route is left")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
