@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import stat
 import sys
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from lab import (
     scenario,
     snapshot,
     tool,
+    wait_until,
 )
 
 CYCLES = 200 if os.environ.get("ADIT_TEST_FULL") else 25
@@ -293,6 +295,37 @@ def secrets(lab: Lab) -> None:
         done.code != 0 and spec.keys.private not in done.out + done.err,
         "a wrong line with a key in it is not repeated",
     )
+
+
+@scenario(seconds=40)
+def foreground_for_systemd(lab: Lab) -> None:
+    """What the systemd unit relies on: READY=1 once it is up, and an end by `adit down`."""
+    host = machine(lab)
+    tunnel = Adit(host, lab.device("x"), full_spec())
+    before = snapshot(host)
+    path = lab.dir / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(path))
+        path.chmod(0o777)
+        notify.settimeout(20)
+        daemon = host.start(
+            *(tool("ctl/daemon/aditd"), "--foreground", str(tunnel.file)),
+            log="daemon",
+            env={"NOTIFY_SOCKET": str(path)},
+        )
+        said = notify.recv(4096).decode()
+    expect("READY=1" in said.splitlines(), f"readiness is told: {said}")
+    expect(len(tunnel.dump()) == 2, "it is up then")
+    expect(daemon.running(), "it stays in the foreground")
+    tunnel.down()
+    expect(daemon.wait(10) == 0, "it ends well")
+    require_same(before, snapshot(host), "`adit down` of a daemon in the foreground")
+    again = host.start(tool("ctl/daemon/aditd"), "--foreground", str(tunnel.file), log="daemon")
+    again.require(tunnel.socket().exists, 10, "it is up again")
+    wait_until(lambda: len(tunnel.dump()) == 2, 10, "with its peers")
+    expect(again.stop(10) == 0, "SIGTERM ends it well")
+    tunnel.cli("down", tunnel.name, check=False)
+    require_same(before, snapshot(host), "SIGTERM")
 
 
 if __name__ == "__main__":
