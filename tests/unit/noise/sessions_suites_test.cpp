@@ -171,6 +171,7 @@ TEST_CASE_METHOD(Simulated, "a remembered suite and a peer that became plain Wir
   runFor(60s);
   CHECK(a.plane->currentSuite() == Suite::ChaCha20Poly1305);
   CHECK(b.plane->currentSuite() == Suite::ChaCha20Poly1305);
+  CHECK_FALSE(a.state().peerOffer);
   const auto before = a.controls.size();
   runFor(1000s);
   CHECK(a.controls.size() - before <= kControlSends);

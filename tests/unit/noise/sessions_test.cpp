@@ -192,6 +192,17 @@ TEST_CASE_METHOD(Simulated, "never two initiations to a peer within 5 s, whoever
   CHECK(a.initiations.size() >= 4);  // Side::sendInitiation checks the distances.
 }
 
+TEST_CASE_METHOD(Simulated, "a wish for a handshake that a new session has overtaken is ignored") {
+  bringUp(*this);
+  a.sessions->needHandshake(Side::kPeer);
+  b.sessions->needHandshake(Side::kPeer);
+  runFor(20s);
+  CHECK(a.initiations.size() == 1);
+  CHECK(b.initiations.empty());
+  a.sessions->needHandshake(Side::kPeer);
+  CHECK(a.initiations.size() == 2);
+}
+
 TEST_CASE_METHOD(Simulated, "a replayed initiation is dropped and counted") {
   bringUp(*this);
   inject(b, a.initiations.front());
@@ -411,8 +422,8 @@ TEST_CASE("an index in use is not given out again, even by a bad random source")
   class Stuck final : public crypto::RandomSource {
    public:
     void fill(std::span<std::uint8_t> out) override {
-      // The same index three times, then the next one.
-      const auto value = static_cast<std::uint8_t>(++calls_ / 3);
+      // Slower than one handshake uses it: without a check two would get the same index.
+      const auto value = static_cast<std::uint8_t>(++calls_ / 7);
       std::ranges::fill(out, value);
     }
     unsigned calls_ = 0;
@@ -575,6 +586,17 @@ TEST_CASE_METHOD(
   CHECK(a.state().suite);
   runFor(1ms + 10s);
   CHECK(a.keysDropped == 1);
+  CHECK_FALSE(a.state().suite);
+}
+
+TEST_CASE_METHOD(Simulated,
+                 "an event of expired keys that was overtaken by a new session is ignored") {
+  a.sessions->startHandshake(Side::kPeer);
+  runFor(1s);
+  a.sessions->keysExpired(Side::kPeer);
+  CHECK(a.state().suite);
+  runFor(5s);
+  a.sessions->keysExpired(Side::kPeer);
   CHECK_FALSE(a.state().suite);
 }
 
