@@ -352,6 +352,9 @@ TEST_CASE("what somebody else does to the table is found and mended", "[root]") 
       {"nft flush chain inet adit_tun forward", FirewallChange::Kind::Replaced},
       {"nft delete chain inet adit_tun segment_size", FirewallChange::Kind::Replaced},
       {"nft add rule inet adit_tun forward drop", FirewallChange::Kind::Replaced},
+      {"nft replace rule inet adit_tun forward handle $(nft -a list chain inet adit_tun forward | "
+       "sed -n 's/.*dnat accept # handle //p' | head -n 1) drop",
+       FirewallChange::Kind::Replaced},
       {"nft flush set inet adit_tun state", FirewallChange::Kind::Replaced},
       {"nft flush map inet adit_tun target4", FirewallChange::Kind::Updated},
       {"nft 'add element inet adit_tun target4 { 0.0.0.0/0 . tcp . 22 : 10.9.0.2 }'",

@@ -348,7 +348,10 @@ TEST_CASE("a rule with selectors of its own is not taken for ours", "[root]") {
     suppress.suppressPrefixLength = 0;
     const auto rules = *socket.rules(AF_INET);
     REQUIRE(std::ranges::count_if(rules, [&](const Rule& r) { return r.sameAs(suppress); }) == 0);
-    REQUIRE(std::ranges::count(rules, true, &Rule::foreign) == 1);
+    const auto foreign = std::ranges::find(rules, true, &Rule::foreign);
+    REQUIRE(foreign != rules.end());
+    // Two that differ in what is not known here may look alike.
+    REQUIRE_FALSE(foreign->sameAs(*foreign));
   });
 }
 
