@@ -9,6 +9,8 @@ if(ADIT_WERROR)
   target_compile_options(adit_flags INTERFACE -Werror)
 endif()
 if(ADIT_SANITIZE)
+  # gcc takes what the sanitizers insert for reads of uninitialized memory.
+  target_compile_options(adit_flags INTERFACE -Wno-maybe-uninitialized)
   target_compile_options(adit_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(adit_flags INTERFACE -fsanitize=address,undefined)
 endif()
