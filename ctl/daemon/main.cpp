@@ -131,6 +131,13 @@ Result<void> detach(const std::filesystem::path& logFile) {
   return {};
 }
 
+/// The daemon that is being started, for forwardToDaemon().
+volatile sig_atomic_t startingDaemon = 0;
+
+void forwardToDaemon(int number) {
+  ::kill(startingDaemon, number);
+}
+
 int runInBackground(const NamedConfig& named, DaemonSockets& sockets) {
   const std::filesystem::path logFile = control::logFile(named.interface);
   std::array<int, 2> ends{};
@@ -146,6 +153,10 @@ int runInBackground(const NamedConfig& named, DaemonSockets& sockets) {
   if (child != 0) {
     writer.reset();
     sockets = {};
+    // The daemon has a session of its own, so Ctrl-C does not reach it by itself.
+    startingDaemon = child;
+    ::signal(SIGINT, forwardToDaemon);
+    ::signal(SIGTERM, forwardToDaemon);
     return adit::daemon::awaitStart(reader, named.interface, logFile);
   }
   reader.reset();
@@ -161,6 +172,9 @@ int runInBackground(const NamedConfig& named, DaemonSockets& sockets) {
 int cleanUp(const NamedConfig& named) {
   if (auto rights = control::checkRights(); !rights) {
     return complain(rights.error().message);
+  }
+  if (control::isServed(control::controlSocket(named.interface))) {
+    return complain(fmt::format("{0} is up; take it down with `adit down {0}`", named.interface));
   }
   control::DirectPrivileged privileged(named.interface, named.file);
   const auto failures = control::cleanUp(named.interface, privileged);

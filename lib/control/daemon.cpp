@@ -26,6 +26,7 @@ constexpr std::uint32_t kInitialMtu = 1420;
 constexpr auto kReconcileDelay = std::chrono::milliseconds(50);
 /// A net for events that the kernel did not report.
 constexpr auto kReconcileInterval = std::chrono::seconds(30);
+constexpr auto kAnswerPatience = std::chrono::seconds(2);
 
 std::filesystem::path undoFile(const std::string& name) {
   return volatileDirectory(name) / "undo.json";
@@ -112,10 +113,18 @@ class Daemon {
   std::unique_ptr<StreamServer> wireguardServer_;
   EventSource kernelEvents_;
   EventSource reconcileTimer_;
+  EventSource endTimer_;
   std::vector<EventSource> signals_;
+  /// A daemon that was killed has left this interface.
+  bool adopted_ = false;
+  bool running_ = false;
+  bool endWanted_ = false;
 };
 
 Result<std::vector<std::string>> Daemon::start() {
+  // Before there are threads: all of them inherit the blocked signals.
+  handleSignals();
+  adopted_ = std::filesystem::exists(undoFile(name_));
   config::Outcome outcome = privileged_.loadConfig();
   if (!outcome.ok()) {
     return fail("{}", errorText(outcome));
@@ -128,8 +137,11 @@ Result<std::vector<std::string>> Daemon::start() {
     undoStart();
     return tl::unexpected(started.error());
   }
+  if (endWanted_) {
+    undoStart();
+    return fail("interrupted: {} is not up", name_);
+  }
   watchKernel();
-  handleSignals();
   return remarks;
 }
 
@@ -169,15 +181,18 @@ Result<void> Daemon::startDevice(const config::Config& config) {
     return tl::unexpected(kernel.error());
   }
   kernel_ = std::move(*kernel);
-  const bool adopted = std::filesystem::exists(undoFile(name_));
   const auto undo = UndoRecord::load(undoFile(name_));
   if (!undo) {
     return tl::unexpected(undo.error());
   }
-  if (adopted) {
+  if (adopted_) {
     spdlog::info("{}: taking over what a daemon that was killed left", name_);
   } else if (auto run = privileged_.runHooks(HookKind::PreUp); !run) {
     return run;
+  }
+  // From here on there is something to undo, also for a successor.
+  if (auto saved = undo->save(undoFile(name_)); !saved) {
+    return saved;
   }
   auto backend = openBackend(config.interface.backend, name_,
                              config.interface.mtu.value_or(kInitialMtu), *clock_, privileged_);
@@ -188,9 +203,10 @@ Result<void> Daemon::startDevice(const config::Config& config) {
   DeviceOptions options{.name = name_,
                         .backendReason = backend_.reason,
                         .undoFile = undoFile(name_),
-                        .adopted = adopted,
+                        .adopted = adopted_,
                         .timing = testTiming(),
                         .endpointTiming = testEndpointTiming(),
+                        .check = [this](const config::Config& fresh) { return check(fresh); },
                         .finished = [this] { endWhenAnswered(); }};
   device_ = std::make_unique<Device>(
       DeviceParts{loop_, *clock_, random_, privileged_, *backend_.dataPlane, *kernel_->routing,
@@ -203,6 +219,9 @@ Result<void> Daemon::startDevice(const config::Config& config) {
 void Daemon::endWhenAnswered() {
   // As a task, so that it comes after the answer to the request that this may be part of.
   controlServer_->whenFlushed([this] { loop_.exit(0); });
+  // A client that does not read its answer must not keep the interface.
+  endTimer_ = loop_.timer([this] { loop_.exit(0); });
+  endTimer_.schedule(clock_->now() + kAnswerPatience);
   loop_.post([this] { controlServer_->checkFlushed(); });
 }
 
@@ -217,6 +236,9 @@ void Daemon::undoStart() {
   device_.reset();
   if (backend_.dataPlane) {
     backend_.dataPlane->destroyInterface();
+  } else if (adopted_) {
+    // Nothing was touched: what a killed daemon left can still be taken over, or taken down.
+    return;
   }
   removeVolatileFiles(name_);
 }
@@ -254,7 +276,12 @@ void Daemon::watchKernel() {
 
 void Daemon::handleSignals() {
   const auto end = [this] {
+    endWanted_ = true;
     loop_.post([this] {
+      // While it starts, start() itself looks at the wish.
+      if (!running_) {
+        return;
+      }
       if (auto down = device_->down(); !down) {
         spdlog::warn("{}: {}", name_, down.error().message);
       }
@@ -263,6 +290,9 @@ void Daemon::handleSignals() {
   signals_.push_back(loop_.signal(SIGTERM, end));
   signals_.push_back(loop_.signal(SIGINT, end));
   signals_.push_back(loop_.signal(SIGHUP, [this] {
+    if (!running_) {
+      return;
+    }
     if (auto reloaded = device_->reload(); !reloaded) {
       spdlog::error("{}: reload: {}", name_, reloaded.error().message);
     }
@@ -270,6 +300,7 @@ void Daemon::handleSignals() {
 }
 
 int Daemon::run() {
+  running_ = true;
   const int status = loop_.run();
   controlServer_.reset();
   wireguardServer_.reset();

@@ -113,6 +113,9 @@ Result<void> Device::runHooks(HookKind kind) {
 }
 
 Result<void> Device::start(const config::Config& config) {
+  if (auto checked = options_.check(config); !checked) {
+    return checked;
+  }
   const Changing changing(changing_);
   config_ = config;
   if (auto configured = configureDataPlane(config.interface); !configured) {
@@ -197,6 +200,11 @@ void Device::reconcile() {
   if (!started_ || changing_) {
     return;
   }
+  if (const auto link = parts_.routing.findLink(options_.name); link && !*link) {
+    spdlog::error("{}: somebody deleted the interface; taking down the rest", options_.name);
+    parts_.loop.post([this] { down(); });
+    return;
+  }
   const std::vector<std::string> before = warnings_;
   auto report = applyNetwork();
   if (!report) {
@@ -240,6 +248,8 @@ std::vector<std::string> Device::undo() {
   };
   if (undo_.hooksRun) {
     note(runHooks(HookKind::PreDown));
+    undo_.hooksRun = false;
+    saveUndo();
   }
   if (undo_.dns) {
     note(parts_.privileged.setDns({}, {}));
@@ -282,6 +292,9 @@ Result<std::vector<std::string>> Device::reload() {
   const config::Outcome outcome = parts_.privileged.loadConfig();
   if (!outcome.ok()) {
     return fail("{}", joined(outcome.diagnostics));
+  }
+  if (auto checked = options_.check(*outcome.config); !checked) {
+    return tl::unexpected(checked.error());
   }
   std::vector<std::string> notes;
   for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
@@ -328,10 +341,11 @@ Result<std::vector<std::string>> Device::reload() {
 }
 
 Result<std::vector<std::string>> Device::down() {
-  if (changing_) {
+  if (changing_ || undone_) {
     return busy();
   }
   std::vector<std::string> failures = undo();
+  undone_ = true;
   options_.finished();
   return failures;
 }

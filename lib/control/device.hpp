@@ -47,6 +47,8 @@ struct DeviceOptions {
   bool adopted = false;
   noise::Timing timing;
   EndpointTiming endpointTiming;
+  /// What must hold before a configuration is applied, at start and at reload.
+  std::function<Result<void>(const config::Config&)> check;
   /// Ends the daemon; called by down() after everything is undone.
   std::function<void()> finished;
 };
@@ -157,6 +159,8 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   /// Start, reload, down or a hook is under way; what comes in meanwhile by the sockets or from the
   /// kernel must not change the network too.
   bool changing_ = false;
+  /// down() has been through.
+  bool undone_ = false;
 
   EventSource dataPlaneEvents_;
   EventSource timer_;

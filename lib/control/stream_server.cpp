@@ -1,8 +1,10 @@
 #include "control/stream_server.hpp"
 
+#include <fcntl.h>
 #include <sodium.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -30,6 +32,15 @@ bool someoneListensAt(const sockaddr_un& address) {
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
 }
 
+/// Held while a socket is made: between the look at an old one and listen() another starter must
+/// not see a dead socket.
+UniqueFd lockFolderOf(const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  UniqueFd descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ::flock(descriptor.get(), LOCK_EX);
+  return descriptor;
+}
+
 bool mayConnect(int descriptor) {
   ucred peer{};
   socklen_t length = sizeof(peer);
@@ -44,6 +55,7 @@ Result<UniqueFd> listenAt(const std::string& path) {
   if (!address) {
     return tl::unexpected(address.error());
   }
+  const UniqueFd lock = lockFolderOf(path);
   if (someoneListensAt(*address)) {
     return fail("{} is in use by another daemon", path);
   }
@@ -62,6 +74,11 @@ Result<UniqueFd> listenAt(const std::string& path) {
     return failErrno(errno, "cannot listen at {}", path);
   }
   return listener;
+}
+
+bool isServed(const std::string& path) {
+  const auto address = unixAddress(path);
+  return address && someoneListensAt(*address);
 }
 
 struct StreamServer::Connection {
@@ -110,7 +127,9 @@ void StreamServer::serve(const std::shared_ptr<Connection>& connection, std::uin
   bool alive = (events & EPOLLERR) == 0;
   if (alive && (events & (EPOLLIN | EPOLLHUP)) != 0) {
     alive = read(*connection);
-    startRequest(connection);
+    if (alive) {
+      startRequest(connection);
+    }
   }
   if (!alive || !write(*connection)) {
     close(connection);
@@ -155,9 +174,12 @@ void StreamServer::answer(const std::shared_ptr<Connection>& connection, std::st
   connection->output += handler_(request);
   sodium_memzero(request.data(), request.size());
   connection->busy = false;
-  startRequest(connection);
-  if (!write(*connection)) {
-    close(connection);
+  // The client may have gone while its answer was being made.
+  if (connection->source) {
+    startRequest(connection);
+    if (!write(*connection)) {
+      close(connection);
+    }
   }
   checkFlushed();
 }

@@ -17,6 +17,8 @@ namespace adit::control {
 /// Makes a listening socket at `path`, mode 0600. A socket that nobody listens at any more is
 /// replaced; one that is in use is an error that says so.
 Result<UniqueFd> listenAt(const std::string& path);
+/// Whether somebody listens at `path`.
+bool isServed(const std::string& path);
 
 class StreamServer {
  public:
