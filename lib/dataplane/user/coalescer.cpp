@@ -19,7 +19,10 @@ constexpr std::uint8_t kTcpAck = 0x10;
 constexpr std::uint16_t kDontFragment = 0x4000;
 constexpr std::uint32_t kMaxPacket = 65535;
 
+/// Of the transport, and of the IPv4 header: merging writes both anew, and must not make a wrong
+/// one right.
 bool checksumIsRight(const std::uint8_t* packet, const InnerPacket& inner, std::uint16_t offset) {
+  if (!inner.v6 && foldSum(sumBytes({packet, offset})) != 0xffff) return false;
   const std::uint32_t length = inner.totalLength - offset;
   return foldSum(sumBytes({packet + offset, length},
                           pseudoHeaderSum(packet, inner.protocol, length))) == 0xffff;

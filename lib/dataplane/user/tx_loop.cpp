@@ -33,6 +33,9 @@ void TxLoop::run() {
     idle_.waitReady(descriptors);
     const bool woken = descriptors[1].revents != 0;
     if (woken) event_.drain();
+    // The interface was deleted: nothing comes from it any more, and poll would return at once for
+    // ever.
+    if ((descriptors[0].revents & (POLLERR | POLLNVAL)) != 0) descriptors[0].fd = -1;
     const BatchGate::Batch guard(device_.gate, seat_);
     now_ = device_.clock.now();
     batch_.setTime(now_);
