@@ -229,7 +229,7 @@ def bad_link(lab: Lab) -> None:
         lab, "--loss", "1", "--reorder", "3", "--corrupt", "0.5", "--seed", "11"
     )
     ping(net.left, RIGHT, timeout=30)
-    transfer(net, mebibytes=16)
+    transfer(net, mebibytes=64)
     counts = relay.stop()
     corrupted = sum(side["corrupted"] for side in counts.values())
     progress(f"relay: {counts}")
