@@ -3,16 +3,19 @@
 #include <sodium.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include "config/parser.hpp"
 #include "control/daemon.hpp"
@@ -49,9 +52,6 @@ int complain(const std::string& message) {
 /// The file is read again by the daemon proper; here its errors come before anything is made, and
 /// a taken port is found while there are the rights to say who has it.
 Result<void> checkBefore(const NamedConfig& named) {
-  if (auto rights = control::checkRights(); !rights) {
-    return rights;
-  }
   const adit::config::Outcome outcome = adit::config::load(named.file);
   if (!outcome.ok()) {
     std::string text;
@@ -73,6 +73,44 @@ Result<void> checkBefore(const NamedConfig& named) {
     }
   }
   return {};
+}
+
+/// Held as long as any process of the daemon lives. A daemon that has just been killed gets a
+/// moment to be gone: until then it still has the port and the TUN device.
+Result<UniqueFd> lockInterface(const std::string& name) {
+  constexpr auto kPatience = std::chrono::seconds(3);
+  constexpr auto kInterval = std::chrono::milliseconds(20);
+  const std::filesystem::path folder = control::volatileDirectory(name);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      return adit::fail("cannot make {}: {}", folder.string(), error.message());
+    }
+    UniqueFd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+      // The one before us may have removed the folder in between.
+      struct stat held {};
+      struct stat now {};
+      if (::fstat(lock.get(), &held) == 0 && ::stat(folder.c_str(), &now) == 0 &&
+          held.st_ino == now.st_ino) {
+        return lock;
+      }
+    } else if (lock && control::isServed(control::controlSocket(name))) {
+      return adit::fail("{0} is up already; `adit reload {0}` applies a changed file", name);
+    }
+    if (std::chrono::steady_clock::now() > until) {
+      return adit::fail("another aditd is busy with {}; try again when it is done", name);
+    }
+    std::this_thread::sleep_for(kInterval);
+  }
+}
+
+/// The folder goes unless it holds what a killed daemon left.
+void removeFolder(const std::string& name) {
+  std::error_code ignored;
+  std::filesystem::remove(control::volatileDirectory(name), ignored);
 }
 
 Result<DaemonSockets> makeSockets(const std::string& name) {
@@ -101,8 +139,7 @@ void removeFiles(const std::string& name) {
   std::filesystem::remove(control::controlSocket(name), ignored);
   std::filesystem::remove(control::wireguardSocket(name), ignored);
   std::filesystem::remove(control::pidFile(name), ignored);
-  // Not empty, and so kept, when the worker was killed and left something to take over.
-  std::filesystem::remove(control::volatileDirectory(name), ignored);
+  removeFolder(name);
 }
 
 int serve(const NamedConfig& named, DaemonSockets& sockets, control::StartObserver& observer) {
@@ -170,15 +207,10 @@ int runInBackground(const NamedConfig& named, DaemonSockets& sockets) {
 }
 
 int cleanUp(const NamedConfig& named) {
-  if (auto rights = control::checkRights(); !rights) {
-    return complain(rights.error().message);
-  }
-  if (control::isServed(control::controlSocket(named.interface))) {
-    return complain(fmt::format("{0} is up; take it down with `adit down {0}`", named.interface));
-  }
   control::DirectPrivileged privileged(named.interface, named.file);
   const auto failures = control::cleanUp(named.interface, privileged);
   if (!failures) {
+    removeFolder(named.interface);
     return complain(failures.error().message);
   }
   removeFiles(named.interface);
@@ -193,15 +225,24 @@ int run(const Arguments& arguments) {
   if (!named) {
     return complain(named.error().message);
   }
+  if (auto rights = control::checkRights(); !rights) {
+    return complain(rights.error().message);
+  }
+  const auto lock = lockInterface(named->interface);
+  if (!lock) {
+    return complain(lock.error().message);
+  }
   if (arguments.cleanup) {
     return cleanUp(*named);
   }
   if (auto checked = checkBefore(*named); !checked) {
+    removeFolder(named->interface);
     fmt::print(stderr, "{}\n", checked.error().message);
     return 1;
   }
   auto sockets = makeSockets(named->interface);
   if (!sockets) {
+    removeFolder(named->interface);
     return complain(sockets.error().message);
   }
   if (arguments.background) {
