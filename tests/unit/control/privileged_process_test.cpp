@@ -1,6 +1,7 @@
 // The two processes as they really run. As root only, since that is what is given away.
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <linux/sched.h>
@@ -191,11 +192,18 @@ TEST_CASE("the worker has one capability, and so have its threads", "[privileged
   REQUIRE(::geteuid() == 0);
   const Place place;
   Report report;
-  REQUIRE(runSeparated(place.options(), [&](Privileged&) {
-            report.say(rights());
-            std::thread([&] { report.say(rights()); }).join();
-            return 0;
-          }) == 0);
+  const pid_t outer = forked([&] {
+    // Root's groups may open what is nobody's business, such as /etc/shadow.
+    const gid_t shadow = 42;
+    if (::setgroups(1, &shadow) != 0) return 3;
+    return runSeparated(place.options(), [&](Privileged&) {
+      report.say(rights());
+      std::thread([&] { report.say(rights()); }).join();
+      return 0;
+    });
+  });
+  report.listen();
+  CHECK(await(outer) == 0);
   CHECK(report.line() == expectedRights(kNetAdmin));
   CHECK(report.line() == expectedRights(kNetAdmin));
 }
@@ -261,14 +269,23 @@ TEST_CASE("the worker's directories are its own", "[privileged][root]") {
   CHECK(about.st_uid == 0);
 }
 
-TEST_CASE("a state directory out of the worker's reach ends it at once", "[privileged][root]") {
+TEST_CASE("a directory out of the worker's reach ends it at once", "[privileged][root]") {
   const QuietLog quiet;
   const Place place;
+  Report report;
   place.scratch.write("closed/file", "");
   std::filesystem::permissions(place.scratch.file("closed"), std::filesystem::perms{0700});
-  ::setenv("ADIT_STATE_DIR", place.scratch.file("closed").c_str(), 1);
-  CHECK(runSeparated(place.options(), [](Privileged&) { return 0; }) == 1);
-  ::setenv("ADIT_STATE_DIR", place.scratch.file("state").c_str(), 1);
+  for (const char* variable : {"ADIT_STATE_DIR", "ADIT_RUNTIME_DIR"}) {
+    const std::string before = std::getenv(variable);
+    ::setenv(variable, place.scratch.file("closed").c_str(), 1);
+    SeparationOptions options = place.options();
+    options.failed = [&](const std::string& message) { report.say(message); };
+    CHECK(runSeparated(options, [](Privileged&) { return 0; }) == 1);
+    CHECK_THAT(report.line(), Catch::EndsWith("chmod a+x " + place.scratch.file("closed") +
+                                              ": Permission denied"));
+    ::setenv(variable, before.c_str(), 1);
+  }
+  CHECK(runSeparated(place.options(), [](Privileged&) { return 0; }) == 0);
 }
 
 TEST_CASE("the worker gets what it may ask for and no more", "[privileged][root]") {
@@ -354,13 +371,18 @@ TEST_CASE("the worker's exit status is passed on, and the cleanup runs as root",
   SeparationOptions options = place.options();
   uid_t cleaner = 77777;
   pid_t pid = 0;
+  int dumpable = -1;
+  ::prctl(PR_SET_DUMPABLE, 1);
   options.cleanup = [&] {
     cleaner = ::geteuid();
+    dumpable = ::prctl(PR_GET_DUMPABLE);
     pid = ::getpid();
   };
   CHECK(runSeparated(options, [](Privileged&) { return 42; }) == 42);
   CHECK(cleaner == 0);
   CHECK(pid == ::getpid());
+  // It has read the keys as well.
+  CHECK(dumpable == 0);
 }
 
 TEST_CASE("an exception in the worker is a failure, not a second parent", "[privileged][root]") {
@@ -427,7 +449,7 @@ TEST_CASE("signals of the parent reach the worker once", "[privileged][root]") {
         sigemptyset(&awaited);
         sigaddset(&awaited, number);
         ::sigprocmask(SIG_BLOCK, &awaited, nullptr);
-        report.say("ready");
+        report.say(::getpgrp() == ::getpid() ? "ready" : "in the parent's group");
         int got = 0;
         ::sigwait(&awaited, &got);
         const timespec soon{0, 200'000'000};
