@@ -129,10 +129,9 @@ void TxLoop::stageAll(Peer& peer, const VirtioNetHeader& header, std::span<std::
 
 void TxLoop::refuse(Drop reason, Peer* peer, std::span<const std::uint8_t> packet) {
   device_.drop(reason, peer);
-  if (!icmpLimiter_.take(now_)) return;
   IcmpBuffer buffer;
   const auto reply = buildUnreachable(packet, buffer);
-  if (reply.empty()) return;
+  if (reply.empty() || !icmpLimiter_.take(now_)) return;
   VirtioNetHeader header{};
   const std::array<iovec, 2> pieces{iovec{&header, sizeof(header)},
                                     iovec{const_cast<std::uint8_t*>(reply.data()), reply.size()}};
