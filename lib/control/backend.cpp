@@ -1,8 +1,18 @@
 #include "control/backend.hpp"
 
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
 #include "dataplane/user/user.hpp"
 
 namespace adit::control {
+namespace {
+
+constexpr int kBusyAttempts = 60;
+constexpr auto kBusyInterval = std::chrono::milliseconds(50);
+
+}  // namespace
 
 Result<ChosenBackend> openBackend(config::Backend wanted, const std::string& name,
                                   std::uint32_t mtu, const Clock& clock, Privileged& privileged) {
@@ -15,6 +25,13 @@ Result<ChosenBackend> openBackend(config::Backend wanted, const std::string& nam
   options.clock = &clock;
   options.openTun = [&privileged] { return privileged.openTun(); };
   auto dataPlane = dataplane::user::createUserDataPlane(options);
+  // The kernel takes a moment to let go of the device of a daemon that was killed, also after the
+  // process has gone.
+  for (int attempt = 0; attempt < kBusyAttempts && !dataPlane && dataPlane.error().code == EBUSY;
+       ++attempt) {
+    std::this_thread::sleep_for(kBusyInterval);
+    dataPlane = dataplane::user::createUserDataPlane(options);
+  }
   if (!dataPlane) {
     return tl::unexpected(dataPlane.error());
   }
