@@ -101,6 +101,10 @@ void TxBatch::addSegments(Session& session, Segmenter& segmenter, std::uint8_t i
   const unsigned mtu = device_.mtu.load(std::memory_order_relaxed);
   while (segmenter.remaining() > 0) {
     const std::size_t length = paddedLength(segmenter.nextLength(), mtu) + ADIT_DATA_OVERHEAD;
+    if (length > kMaxUdpPayload) {
+      device_.drop(Drop::SendFailed, &session.peer(), segmenter.remaining());
+      return;
+    }
     makeRoom(session, innerTos, length);
     innerTos_ = innerTos;
     hasData_ = true;
@@ -160,6 +164,8 @@ void TxBatch::reset() {
 
 void TxBatch::send() {
   Peer& peer = session_->peer();
+  // Also when it fails below: the timers' answer to silence is the same.
+  peer.activity.noteSent(now_, hasData_);
   const auto destination = peer.endpoint.destination();
   if (!destination || sockets_ == nullptr) {
     device_.drop(Drop::NoEndpoint, &peer, count_);
@@ -174,9 +180,7 @@ void TxBatch::send() {
   if (outcome.sent < count_) device_.drop(Drop::SendFailed, &peer, count_ - outcome.sent);
   peer.txPackets.add(outcome.sent);
   peer.txBytes.add(outcome.sent == count_ ? bytes_ : std::min(outcome.sent * segment_, bytes_));
-  // Also when the system refused it: the timers' answer to silence is the same.
-  peer.activity.noteSent(now_, hasData_);
-  if (hasData_ && session_->agedForSending(now_) && peer.slots.current() == session_) {
+  if (session_->agedForSending(now_) && peer.slots.current() == session_) {
     const bool first = peer.activity.keyAged.get() == BootTime{};
     peer.activity.keyAged.set(now_);
     if (first) device_.controlSignal.notify();

@@ -1,5 +1,6 @@
 #include "dataplane/user/udp_socket.hpp"
 
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 
@@ -66,6 +67,10 @@ Result<UniqueFd> openOne(const IpAddress& address, std::uint16_t port,
   if (settings.firewallMark != 0 &&
       !setOption(fd.get(), SOL_SOCKET, SO_MARK, settings.firewallMark)) {
     return failErrno(errno, "cannot set the firewall mark {:#x}", settings.firewallMark);
+  }
+  const int on = 1;
+  if (settings.shared && !setOption(fd.get(), SOL_SOCKET, SO_REUSEPORT, on)) {
+    return failErrno(errno, "cannot share {} UDP port {} between threads", family, port);
   }
   sockaddr_storage storage{};
   const socklen_t length = Endpoint{address, port, 0}.toSockaddr(storage);
@@ -219,6 +224,48 @@ Result<UdpSockets> UdpSockets::open(const SocketSettings& settings) {
     auto sockets = tryOpen(settings, portRace);
     if (sockets || !portRace || attempt == kPortAttempts) return sockets;
   }
+}
+
+Result<std::vector<UdpSockets>> UdpSockets::openGroup(const SocketSettings& settings,
+                                                      std::size_t count) {
+  std::vector<UdpSockets> group;
+  // Alone first: sharing would also let us in beside another program that shares the port.
+  auto first = open(settings);
+  if (!first) return tl::unexpected(first.error());
+  if (count == 1) {
+    group.push_back(std::move(*first));
+    return group;
+  }
+  SocketSettings shared = settings;
+  shared.port = first->port();
+  shared.shared = true;
+  *first = {};
+  while (group.size() < count) {
+    auto next = open(shared);
+    if (!next) return tl::unexpected(next.error());
+    group.push_back(std::move(*next));
+  }
+  if (const auto steered = group.front().steer(count); !steered) {
+    return tl::unexpected(steered.error());
+  }
+  return group;
+}
+
+// The program sees the UDP payload and returns the number of the socket, in the order of binding.
+// In a data message the receiver index starts at byte 4; other messages may go anywhere.
+Result<void> UdpSockets::steer(std::size_t count) const {
+  constexpr std::uint32_t kReceiverIndex = 4;
+  std::array<sock_filter, 3> program{
+      sock_filter{BPF_LD | BPF_B | BPF_ABS, 0, 0, kReceiverIndex},
+      sock_filter{BPF_ALU | BPF_MOD | BPF_K, 0, 0, static_cast<std::uint32_t>(count)},
+      sock_filter{BPF_RET | BPF_A, 0, 0, 0}};
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  for (const int fd : {v4(), v6()}) {
+    if (fd >= 0 && !setOption(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, filter)) {
+      return failErrno(errno, "cannot distribute UDP port {} to threads", port_);
+    }
+  }
+  return {};
 }
 
 Result<void> UdpSockets::setFirewallMark(std::uint32_t mark) const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "util/address.hpp"
 #include "util/clock.hpp"
@@ -38,6 +39,8 @@ struct SocketSettings {
   std::uint32_t firewallMark = 0;
   /// Ask for UDP_GRO.
   bool receiveOffload = true;
+  /// Other sockets of ours will be bound to the same port (SO_REUSEPORT).
+  bool shared = false;
 };
 
 class UdpSockets {
@@ -46,6 +49,11 @@ class UdpSockets {
   /// Binds both families, or the one of `bindAddress` unless that is unspecified. A machine
   /// without IPv6 (or IPv4) gets the other family only. The error names the port.
   static Result<UdpSockets> open(const SocketSettings& settings);
+
+  /// Opens `count` pairs of sockets on one port. What arrives for a session always comes out of the
+  /// same pair: the low byte of the receiver index, modulo `count`, chooses it.
+  static Result<std::vector<UdpSockets>> openGroup(const SocketSettings& settings,
+                                                   std::size_t count);
 
   [[nodiscard]] int v4() const { return v4_.get(); }
   [[nodiscard]] int v6() const { return v6_.get(); }
@@ -60,6 +68,7 @@ class UdpSockets {
 
  private:
   static Result<UdpSockets> tryOpen(const SocketSettings& settings, bool& portRace);
+  [[nodiscard]] Result<void> steer(std::size_t count) const;
 
   UniqueFd v4_;
   UniqueFd v6_;

@@ -88,6 +88,8 @@ void UserDataPlane::startLanes() {
   for (std::size_t i = 0; i < tun_.queues(); ++i) {
     lanes_.push_back(std::make_unique<Lane>(device_, i, tun_.queue(i)));
   }
+  // Each lane's sockets stay at one place; only what is in it changes.
+  own_.setSockets(&sockets());
   for (const auto& lane : lanes_) {
     lane->start();
   }
@@ -118,27 +120,34 @@ SocketSettings UserDataPlane::socketSettings(const DeviceSettings& settings) con
           .receiveOffload = offload_.udpMerging};
 }
 
-void UserDataPlane::adopt(UdpSockets sockets) {
-  Lane& lane = *lanes_.front();
+Result<std::vector<UdpSockets>> UserDataPlane::openSockets(const DeviceSettings& settings) const {
+  return UdpSockets::openGroup(socketSettings(settings), lanes_.size());
+}
+
+void UserDataPlane::adopt(std::vector<UdpSockets> sockets) {
+  sockets.resize(lanes_.size());
   {
     const BatchGate::Exclusive guard(device_.gate);
-    lane.setSockets(std::move(sockets));
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+      lanes_[i]->setSockets(std::move(sockets[i]));
+    }
   }
-  own_.setSockets(&lane.sockets());
-  lane.awaitSockets();
+  for (const auto& lane : lanes_) {
+    lane->awaitSockets();
+  }
 }
 
 Result<void> UserDataPlane::rebind(const DeviceSettings& settings) {
-  auto opened = UdpSockets::open(socketSettings(settings));
+  auto opened = openSockets(settings);
   const bool samePort = settings.listenPort != 0 && settings.listenPort == sockets().port();
   if (!opened && samePort && opened.error().code == EADDRINUSE) {
     // Our own sockets hold the port: let go of them first, and take it back on failure.
     adopt({});
-    opened = UdpSockets::open(socketSettings(settings));
+    opened = openSockets(settings);
     if (!opened) {
       DeviceSettings old = settings_;
       old.listenPort = settings.listenPort;
-      if (auto again = UdpSockets::open(socketSettings(old)); again) adopt(std::move(*again));
+      if (auto again = openSockets(old)) adopt(std::move(*again));
     }
   }
   if (!opened) return tl::unexpected(opened.error());
@@ -152,8 +161,10 @@ Result<void> UserDataPlane::configure(const DeviceSettings& settings) {
   if (moved) {
     if (const auto bound = rebind(settings); !bound) return bound;
   } else if (settings.firewallMark != settings_.firewallMark) {
-    if (const auto marked = sockets().setFirewallMark(settings.firewallMark); !marked) {
-      return marked;
+    for (const auto& lane : lanes_) {
+      if (const auto marked = lane->sockets().setFirewallMark(settings.firewallMark); !marked) {
+        return marked;
+      }
     }
   }
   if (settings.publicKey != settings_.publicKey) {
@@ -313,7 +324,7 @@ void UserDataPlane::dispatch(EventSink& sink) {
   if (handled >= kEventsPerDispatch) device_.controlSignal.notify();
 
   const BootTime now = device_.clock.now();
-  if (const unsigned mtu = readMtu(tun_.name()); mtu != 0) device_.mtu = mtu;
+  followMtu(now);
   wakeAt_.reset();
   // The sink may add and remove peers.
   std::vector<PeerId> ids;
@@ -325,6 +336,12 @@ void UserDataPlane::dispatch(EventSink& sink) {
     if (Peer* peer = device_.table.peer(id); peer != nullptr) tellPeerEvents(*peer, now, sink);
   }
   armTimer(now);
+}
+
+void UserDataPlane::followMtu(BootTime now) {
+  if (now - mtuRead_ < kLookAfter) return;
+  mtuRead_ = now;
+  if (const unsigned mtu = readMtu(tun_.name()); mtu != 0) device_.mtu = mtu;
 }
 
 void UserDataPlane::evaluateTimers(Peer& peer, BootTime now, EventSink& sink) {

@@ -47,12 +47,15 @@ class UserDataPlane final : public DataPlane {
   void stopLanes();
   [[nodiscard]] const UdpSockets& sockets() const { return lanes_.front()->sockets(); }
   [[nodiscard]] SocketSettings socketSettings(const DeviceSettings& settings) const;
+  [[nodiscard]] Result<std::vector<UdpSockets>> openSockets(const DeviceSettings& settings) const;
   Result<void> rebind(const DeviceSettings& settings);
-  void adopt(UdpSockets sockets);
+  // Gives every lane its sockets, or takes them away; the former ones are closed on return.
+  void adopt(std::vector<UdpSockets> sockets);
 
   // Encrypts and sends one packet of ours; an empty one is a keepalive.
   void sendOwn(Peer& peer, std::span<const std::uint8_t> packet);
   void wakeTransmit(Peer& peer);
+  void followMtu(BootTime now);
   void evaluateTimers(Peer& peer, BootTime now, EventSink& sink);
   void tellPeerEvents(Peer& peer, BootTime now, EventSink& sink);
   // Asks for dispatch() at `time` at the latest.
@@ -69,6 +72,7 @@ class UserDataPlane final : public DataPlane {
   UniqueFd timer_;
   UniqueFd events_;
   std::optional<BootTime> wakeAt_;
+  BootTime mtuRead_{};
 };
 
 }  // namespace adit::dataplane::user

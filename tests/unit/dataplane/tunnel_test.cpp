@@ -29,12 +29,14 @@ struct Side {
   std::unique_ptr<DataPlane> plane;
   test::Events events;
 
-  void start(const dataplane::user::OffloadSwitches& offload, char number, bool v6) {
+  void start(const dataplane::user::OffloadSwitches& offload, char number, bool v6,
+             std::size_t lanes) {
     const test::Namespace::Visit visit(space);
     const char other = number == '1' ? '2' : '1';
     dataplane::user::UserOptions options;
     options.interface = "adit0";
     options.offload = offload;
+    options.lanes = lanes;
     auto made = dataplane::user::createUserDataPlane(options);
     REQUIRE(made);
     plane = std::move(*made);
@@ -62,7 +64,8 @@ struct Tunnel {
   Side a;
   Side b;
 
-  Tunnel(crypto::Suite suite, const char* offloadA, const char* offloadB, bool outerV6 = false) {
+  Tunnel(crypto::Suite suite, const char* offloadA, const char* offloadB, bool outerV6 = false,
+         std::size_t lanes = 1) {
     {
       const test::Namespace::Visit visit(a.space);
       test::run("ip link add veth type veth peer name veth netns " + b.space.path());
@@ -76,8 +79,8 @@ struct Tunnel {
       test::run("ip -6 address add fd09::2/64 dev veth nodad");
       test::run("ip link set veth up");
     }
-    a.start(dataplane::user::OffloadSwitches::parse(offloadA), '1', outerV6);
-    b.start(dataplane::user::OffloadSwitches::parse(offloadB), '2', outerV6);
+    a.start(dataplane::user::OffloadSwitches::parse(offloadA), '1', outerV6, lanes);
+    b.start(dataplane::user::OffloadSwitches::parse(offloadB), '2', outerV6, lanes);
     const auto keys = test::keysFor(noise::KeySlot::Next, 1, suite);
     REQUIRE(b.plane->installKeys(kPeer, {}, keys));
     REQUIRE(a.plane->installKeys(kPeer, {}, test::otherSide(keys)));
@@ -182,6 +185,14 @@ TEST_CASE("TCP passes over IPv6 outside", "[root][tunnel]") {
   checkBothWays(tunnel);
 }
 
+TEST_CASE("TCP passes over several lanes", "[root][tunnel]") {
+  if (!test::canMakeNamespaces()) return;
+  for (const bool v6 : {false, true}) {
+    Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "", v6, 3);
+    checkBothWays(tunnel);
+  }
+}
+
 TEST_CASE("TCP passes whatever offload either side is without", "[root][tunnel]") {
   if (!test::canMakeNamespaces()) return;
   for (const char* a :
@@ -206,7 +217,7 @@ TEST_CASE("a path with a smaller MTU costs offload, not packets", "[root][tunnel
 
 TEST_CASE("sessions change under traffic without a lost connection", "[root][tunnel]") {
   if (!test::canMakeNamespaces()) return;
-  Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "");
+  Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "", false, 2);
   const auto data = randomBytes(16 << 20);
   auto done = std::async(std::launch::async, [&] {
     return transfer(tunnel.a, tunnel.b, *Endpoint::parse("10.8.0.2:1"), data) == data;

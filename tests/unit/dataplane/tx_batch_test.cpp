@@ -260,6 +260,18 @@ TEST_CASE("refused datagrams are counted", "[tx-batch]") {
   CHECK(f.peer->txPackets.get() == 0);
 }
 
+TEST_CASE("a packet that no datagram can hold is counted", "[tx-batch]") {
+  Fixture f;
+  f.device->mtu = 65535;
+  f.add(test::makePacket({.payload = 65480}));
+  PacketSpec spec;
+  spec.payload = 65495;
+  f.addSuper(spec, 65495);
+  f.batch->flush();
+  CHECK(f.peer->drops.get()[static_cast<std::size_t>(Drop::SendFailed)] == 2);
+  CHECK_FALSE(f.receiver.pending());
+}
+
 TEST_CASE("an aged key that is used is noted", "[tx-batch]") {
   Fixture f;
   f.batch->setTime(kNow + 119s);

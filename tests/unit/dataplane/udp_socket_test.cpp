@@ -161,6 +161,25 @@ TEST_CASE("a path that refuses offload gets single datagrams", "[udp]") {
   CHECK(peer.receive(3).size() == 3);
 }
 
+TEST_CASE("a group of sockets sorts what arrives by the receiver index", "[udp]") {
+  const auto group = UdpSockets::openGroup(onLoopback(), 3);
+  REQUIRE(group);
+  REQUIRE(group->size() == 3);
+  UdpPeer peer;
+  const Endpoint there{*IpAddress::parse("127.0.0.1"), group->front().port(), 0};
+  for (std::uint8_t index = 0; index < 250; ++index) {
+    std::vector<std::uint8_t> datagram(32);
+    datagram[4] = index;
+    peer.send(datagram, there);
+    pollfd ready{(*group)[index % 3].v4(), POLLIN, 0};
+    REQUIRE(::poll(&ready, 1, 1000) == 1);
+    REQUIRE(::recv(ready.fd, datagram.data(), datagram.size(), 0) == 32);
+    REQUIRE(datagram[4] == index);
+  }
+  // Sharing is among ourselves only.
+  CHECK_FALSE(UdpSockets::openGroup(onLoopback(there.port), 3));
+}
+
 TEST_CASE("a destination of a family without a socket is an error", "[udp]") {
   const auto sockets = UdpSockets::open(onLoopback());
   REQUIRE(sockets);
