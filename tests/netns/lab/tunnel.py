@@ -265,11 +265,12 @@ class Adit(Tunnel):
 
 
 def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
+    """Whether any thread of the process still lives, and with it the process's descriptors."""
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            if path.read_text().rsplit(")", 1)[1].split()[0] not in "ZX":
+                return True
+    return False
 
 
 def adit(
