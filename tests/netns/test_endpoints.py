@@ -228,10 +228,12 @@ def case_31_do_not_roam(lab: Lab) -> None:
     right.up()
     left.up()
     ping(net.left, RIGHT)
-    net.right.address("eth0", "192.0.2.30/24")
     net.right.ip("address", "del", f"{net.right_address}/24", "dev", "eth0")
+    net.right.address("eth0", "192.0.2.30/24")
+    received = left.peer().rx_bytes
     net.right.run("ping", "-n", "-q", "-c", "3", "-i", "0.2", "-W", "1", LEFT, check=False)
     expect(left.peer().endpoint == f"{net.right_address}:{PORT}", "the endpoint did not move")
+    expect(left.peer().rx_bytes > received, "though authenticated packets came from elsewhere")
 
 
 if __name__ == "__main__":
