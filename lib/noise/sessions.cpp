@@ -15,7 +15,7 @@ Sessions::Sessions(const Clock& clock, crypto::RandomSource& random, TimestampSo
       actions_(actions),
       timing_(timing),
       limiter_(random),
-      cookieLimiter_(random) {}
+      cookieLimiter_(random, RateLimiter::WhenFull::Allow) {}
 
 Sessions::~Sessions() = default;
 

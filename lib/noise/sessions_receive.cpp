@@ -92,8 +92,9 @@ bool Sessions::admit(const Incoming& in, std::uint32_t senderIndex) {
   if (!underLoad()) return true;
   if (!checker_->mac2Valid(in.datagram, in.source, in.now)) {
     // A reply costs more than a drop, and a source that asks more often than a peer would has its
-    // cookie already or will not use it.
-    if (!cookieLimiter_.allow(in.source.address, in.now)) {
+    // cookie already or will not use it. Sources can be made up here, so a limit may not keep a
+    // peer from its cookie: it counts ports apart and lets everybody pass when its table is full.
+    if (!cookieLimiter_.allow(in.source, in.now)) {
       drop(HandshakeDrop::RateLimited);
       return false;
     }

@@ -69,3 +69,22 @@ TEST_CASE("more sources than the table holds are refused, not stored, and forgot
   now += RateLimiter::kInterval;
   CHECK(limiter.allow(address("192.0.2.1"), now));
 }
+
+TEST_CASE("where sources can be made up, a full table lets everybody pass, and ports count apart") {
+  SeededRandom random(1);
+  RateLimiter limiter(random, RateLimiter::WhenFull::Allow);
+  const BootTime now = 100s;
+  const Endpoint source{address("192.0.2.1"), 1000, 0};
+  unsigned passed = 0;
+  for (int i = 0; i < 9; ++i) {
+    passed += limiter.allow(source, now) ? 1U : 0U;
+  }
+  CHECK(passed == 5);
+  CHECK(limiter.allow(Endpoint{source.address, 1001, 0}, now));
+  for (std::uint32_t i = 0; i < 4 * RateLimiter::kCapacity; ++i) {
+    const std::array<std::uint8_t, 4> bytes{10, static_cast<std::uint8_t>(i >> 16),
+                                            static_cast<std::uint8_t>(i >> 8),
+                                            static_cast<std::uint8_t>(i)};
+    REQUIRE(limiter.allow(Endpoint{IpAddress::fromV4(bytes), 1000, 0}, now));
+  }
+}

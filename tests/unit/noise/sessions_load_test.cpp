@@ -99,6 +99,34 @@ TEST_CASE("with a valid cookie a source still passes no more than its rate") {
   CHECK(world.b.drops(HandshakeDrop::RateLimited) == 95);
 }
 
+TEST_CASE("cookie replies to one source are limited, and made-up sources keep nobody from his") {
+  World world;
+  world.b.backlog = world.timing.loadBacklog;
+  world.a.plane->sendApp();
+  const Datagram first = world.a.initiations.front();
+  Sessions& sessions = *world.b.sessions;
+  const auto flood = [&](const Endpoint& source, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      sessions.handshake(first, source, world.b.local, 1000);
+    }
+  };
+  flood({*IpAddress::parse("198.51.100.1"), 5, 0}, 100);
+  CHECK(world.b.cookieReplies.size() == 5);
+  CHECK(world.b.drops(HandshakeDrop::RateLimited) == 95);
+  // The peer's address but not its port, and more sources than the table holds.
+  flood({world.a.endpoint.address, 5, 0}, 100);
+  for (std::uint32_t i = 0; i < 3 * RateLimiter::kCapacity; ++i) {
+    const std::array<std::uint8_t, 4> bytes{10, static_cast<std::uint8_t>(i >> 16),
+                                            static_cast<std::uint8_t>(i >> 8),
+                                            static_cast<std::uint8_t>(i)};
+    flood({IpAddress::fromV4(bytes), 5, 0}, 1);
+  }
+  const auto replies = world.b.cookieReplies.size();
+  world.runFor(100ms);
+  CHECK(world.b.cookieReplies.size() == replies + 1);
+  CHECK(world.a.initiations.size() == 1);
+}
+
 TEST_CASE("cookie replies that nobody asked for change nothing") {
   World world;
   world.b.backlog = world.timing.loadBacklog;

@@ -84,7 +84,7 @@ void run(std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("any bad network: no rule is broken, and traffic flows once it is clean") {
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     run(seed);
   }
