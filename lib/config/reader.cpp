@@ -143,7 +143,7 @@ class Reader {
     const KeySpec* spec = findKey(*section_, line.name);
     if (spec == nullptr) {
       keys_->damaged = true;
-      diagnostics_.error(here, unknownKey(line.name));
+      diagnostics_.error(here, unknownKey(line));
       return;
     }
     if (dialect_ == Dialect::WireGuard && !spec->wireguard) {
@@ -168,9 +168,10 @@ class Reader {
     if (line.value.empty()) {
       // Generators write empty hooks; they do nothing.
       if (spec.text != Text::Hook) {
+        const bool required = spec.fallback.starts_with("required");
         diagnostics_.error(
-            here, fmt::format("{} has no value; write {} = {}, or leave the line out", spec.name,
-                              spec.name, spec.syntax));
+            here, fmt::format("{} has no value; write {} = {}{}", spec.name, spec.name, spec.syntax,
+                              required ? "" : ", or leave the line out"));
       }
       return false;
     }
@@ -188,7 +189,8 @@ class Reader {
     return true;
   }
 
-  [[nodiscard]] std::string unknownKey(std::string_view name) const {
+  [[nodiscard]] std::string unknownKey(const Line& line) const {
+    const std::string_view name = line.name;
     const std::string_view section = sectionName(*section_);
     Section other{};
     if (const KeySpec* spec = findKeyAnywhere(name, &other)) {
@@ -207,7 +209,10 @@ class Reader {
                         fmt::format("; did you mean {{}} of [{}]?", elsewhere));
     }
     const bool close = !hint.empty();
-    if (!close) {
+    if (!close && line.value.empty()) {
+      // The second half of a key ends in the `=` that padded it.
+      hint = "; if the line continues the one above it, join the two";
+    } else if (!close) {
       hint =
           fmt::format("; the keys of [{}] are {}", section, fmt::join(keyNames(*section_), ", "));
     }

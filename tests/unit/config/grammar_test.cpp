@@ -226,6 +226,20 @@ TEST_CASE("grammar: a misspelt section does not hide the errors inside") {
   CHECK_THAT(messages(outcome)[2], Contains("port is missing"));
 }
 
+TEST_CASE("grammar: a key that an editor wrapped") {
+  const Outcome outcome = parse("[Interface]\nPrivateKey = " + kPrivate.substr(0, 20) + "\n" +
+                                    kPrivate.substr(20) + "\nListenPort =\n[Peer]\nPublicKey =\n",
+                                "x");
+  CHECK(
+      messages(outcome) ==
+      std::vector<std::string>{
+          "2:14 error: a key has 44 characters of base64, this one has 20",
+          "3:1 error: unknown key in [Interface]; if the line continues the one above it, join the "
+          "two",
+          "4:13 error: ListenPort has no value; write ListenPort = PORT, or leave the line out",
+          "6:12 error: PublicKey has no value; write PublicKey = KEY"});
+}
+
 TEST_CASE("grammar: required parts and sections that stand once") {
   CHECK_THAT(onlyMessage(""), StartsWith("1:1 error: there is no [Interface]"));
   CHECK_THAT(onlyMessage("[Peer]\nPublicKey = " + kPeerA), Contains("no [Interface]"));

@@ -151,6 +151,16 @@ TEST_CASE("save: peers and mappings come and go") {
   CHECK(write(*loadSound(path).config) == write(wanted));
 }
 
+TEST_CASE("save: a hook goes as a whole, with the # inside it") {
+  const TemporaryFolder folder;
+  const auto path = folder.file("tun0.conf", kFile);
+  const Outcome loaded = loadSound(path);
+  Config wanted = *loaded.config;
+  wanted.interface.postUp.clear();
+  REQUIRE(save(loaded, wanted)->written);
+  CHECK(readWhole(path) == replaced(kFile, "PostUp = echo \"a # b\"\n", ""));
+}
+
 TEST_CASE("save: CR LF stays CR LF") {
   const TemporaryFolder folder;
   const auto path = folder.file("tun0.conf", "[Interface]\r\nPrivateKey = " + kPrivate + "\r\n");
