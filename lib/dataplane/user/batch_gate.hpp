@@ -53,7 +53,9 @@ class BatchGate {
       for (Seat& seat : gate_.seats_) {
         seat.mutex.unlock();
       }
-      gate_.exclusive_.store(0, std::memory_order_release);
+      // A full barrier: libstdc++ looks for waiters without one, and would miss a thread that looks
+      // at the flag before this store is seen, which would then sleep until the next exclusion.
+      gate_.exclusive_.exchange(0, std::memory_order_seq_cst);
       gate_.exclusive_.notify_all();
     }
     Exclusive(const Exclusive&) = delete;
