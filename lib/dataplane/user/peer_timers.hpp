@@ -48,6 +48,9 @@ struct TimerActions {
 
 class PeerTimers {
  public:
+  /// A handshake succeeded: the next wish for one is new, and told at once.
+  void keyInstalled() { lastAsked_.reset(); }
+
   /// To be called at start, when something happened, and at the time that it asked for.
   TimerActions evaluate(BootTime now, const PeerActivity& activity, const PeerSessions& sessions,
                         const PeerNeeds& needs);

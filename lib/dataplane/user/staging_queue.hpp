@@ -1,6 +1,7 @@
 // Packets to a peer that has no usable key yet.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -40,26 +41,28 @@ class StagingQueue {
     const Pushed result{packets_.empty(), packets_.size() >= kCapacity};
     if (result.droppedOldest) packets_.pop_front();
     packets_.push_back(std::move(staged));
+    empty_.store(false, std::memory_order_release);
     return result;
   }
 
   [[nodiscard]] std::deque<Packet> takeAll() {
     const std::lock_guard lock(mutex_);
+    empty_.store(true, std::memory_order_release);
     return std::exchange(packets_, {});
   }
 
   void clear() {
     const std::lock_guard lock(mutex_);
+    empty_.store(true, std::memory_order_release);
     packets_.clear();
   }
 
-  [[nodiscard]] bool empty() const {
-    const std::lock_guard lock(mutex_);
-    return packets_.empty();
-  }
+  /// Takes no lock: asked for every packet that is sent.
+  [[nodiscard]] bool empty() const { return empty_.load(std::memory_order_acquire); }
 
  private:
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
+  std::atomic<bool> empty_{true};
   std::deque<Packet> packets_;
 };
 

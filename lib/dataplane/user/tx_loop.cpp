@@ -87,6 +87,8 @@ void TxLoop::handle(const VirtioNetHeader& header, std::span<std::uint8_t> packe
     stageAll(*peer, header, packet, *inner);
     return;
   }
+  // What waited for the key goes first.
+  if (!peer->staging.empty()) flushStaged(*peer, *session);
   sendPacket(*session, header, packet, *inner);
 }
 
@@ -143,13 +145,17 @@ void TxLoop::flushStaged() {
   for (const auto& [id, peer] : device_.table.peers()) {
     if (!peer->flushWanted.exchange(false)) continue;
     Session* session = peer->slots.current();
-    if (session == nullptr || !session->canSend(now_)) continue;
-    auto packets = peer->staging.takeAll();
-    for (StagingQueue::Packet& packet : packets) {
-      batch_.addPacket(*session, std::span(packet.bytes).first(packet.length), packet.tos);
-    }
-    batch_.flush();
+    if (session != nullptr && session->canSend(now_)) flushStaged(*peer, *session);
   }
+}
+
+void TxLoop::flushStaged(Peer& peer, Session& session) {
+  auto packets = peer.staging.takeAll();
+  for (StagingQueue::Packet& packet : packets) {
+    batch_.addPacket(session, std::span(packet.bytes).first(packet.length), packet.tos);
+  }
+  // Before the packets' memory goes.
+  batch_.flush();
 }
 
 }  // namespace adit::dataplane::user

@@ -39,6 +39,7 @@ class TxLoop {
                 const InnerPacket& inner);
   void refuse(Drop reason, Peer* peer, std::span<const std::uint8_t> packet);
   void flushStaged();
+  void flushStaged(Peer& peer, Session& session);
 
   Device& device_;
   const std::size_t seat_;

@@ -220,6 +220,7 @@ Result<void> UserDataPlane::installKeys(PeerId id, const crypto::PublicKey& peer
     peer->activity.unansweredSince.clear();
     if (current) peer->activity.keyAged.clear();
   }
+  peer->timers.keyInstalled();
   if (current && peer->staging.empty()) {
     sendOwn(*peer, {});
   } else if (current) {

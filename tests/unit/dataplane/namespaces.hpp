@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 #include "util/unique_fd.hpp"
@@ -19,6 +20,11 @@ inline bool canMakeNamespaces() {
   if (::geteuid() == 0) return true;
   WARN("skipped: making network namespaces needs root");
   return false;
+}
+
+/// Fails the test. Unlike REQUIRE it may be used on any thread whose result is waited for.
+inline void must(bool condition, const char* what) {
+  if (!condition) throw std::runtime_error(what);
 }
 
 /// Runs a command in the calling thread's namespace.
@@ -43,7 +49,7 @@ class Namespace {
   class Visit {
    public:
     explicit Visit(const Namespace& where) : before_(current()) {
-      REQUIRE(::setns(where.fd_.get(), CLONE_NEWNET) == 0);
+      must(::setns(where.fd_.get(), CLONE_NEWNET) == 0, "setns");
     }
     ~Visit() { ::setns(before_.get(), CLONE_NEWNET); }
     Visit(const Visit&) = delete;
@@ -61,7 +67,7 @@ class Namespace {
  private:
   static UniqueFd current() {
     UniqueFd fd(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
-    REQUIRE(fd);
+    must(static_cast<bool>(fd), "open the network namespace");
     return fd;
   }
 

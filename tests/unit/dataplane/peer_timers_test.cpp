@@ -114,6 +114,15 @@ TEST_CASE("staged packets ask for a handshake at once, again every 5 s", "[timer
   }
 }
 
+TEST_CASE("after a handshake the next wish does not wait", "[timers]") {
+  Fixture peer;
+  peer.withoutKeys();
+  peer.needs.staged = true;
+  CHECK(peer.at(kStart).handshake);
+  peer.timers.keyInstalled();
+  CHECK(peer.at(kStart + 1s).handshake == HandshakeReason::Staged);
+}
+
 TEST_CASE("no reply: 15 s after data was sent without any authenticated packet", "[timers]") {
   Fixture peer;
   peer.activity.unansweredSince = kStart;

@@ -101,8 +101,8 @@ UniqueFd listenAt(const Endpoint& where) {
   UniqueFd fd(::socket(where.address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage address{};
   const socklen_t length = where.toSockaddr(address);
-  REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(::listen(fd.get(), 1) == 0);
+  test::must(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0, "bind");
+  test::must(::listen(fd.get(), 1) == 0, "listen");
   return fd;
 }
 
@@ -140,15 +140,14 @@ std::vector<std::uint8_t> transfer(const Side& from, const Side& to, const Endpo
     setTimeouts(fd.get());
     sockaddr_storage address{};
     const socklen_t length = where.toSockaddr(address);
-    CHECK(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
+    test::must(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0, "connect");
     std::size_t sent = 0;
     while (sent < data.size()) {
       const ssize_t put = ::send(fd.get(), data.data() + sent, data.size() - sent, MSG_NOSIGNAL);
       if (put <= 0) break;
       sent += static_cast<std::size_t>(put);
     }
-    CHECK(sent == data.size());
-    received.wait();
+    test::must(sent == data.size(), "send");
   }
   return received.get();
 }
