@@ -152,6 +152,11 @@ TEST_CASE("packets pass both ways through a session", "[root][plane]") {
 TEST_CASE("every kind of bad datagram is counted for what it is", "[root][plane]") {
   if (!test::canMakeNamespaces()) return;
   Plane f;
+  PeerSettings other;
+  other.id = kPeer + 1;
+  other.publicKey = key(10);
+  other.allowedIps = {*Prefix::parse("10.8.0.4/32")};
+  REQUIRE(f.plane->setPeer(other));
   f.connect();
   f.mustDrop({}, Drop::Malformed);
   f.mustDrop({4, 0, 0}, Drop::Malformed);
@@ -185,6 +190,7 @@ TEST_CASE("every kind of bad datagram is counted for what it is", "[root][plane]
   cut.resize(cut.size() - 1);
   f.mustDrop(f.peer->seal(cut), Drop::NotIp);
   f.mustDrop(f.peer->seal(test::makePacket({.source = "10.8.0.3"})), Drop::SourceNotAllowed);
+  f.mustDrop(f.peer->seal(test::makePacket({.source = "10.8.0.4"})), Drop::SourceNotAllowed);
   f.mustDrop(f.peer->seal(test::makePacket({.v6 = true, .source = "fd08::3"})),
              Drop::SourceNotAllowed);
   f.mustDrop(f.peer->seal(test::makePacket({.source = "10.8.0.2"})), Drop::Congestion, 3);
