@@ -4,11 +4,13 @@
 #include <catch2/catch.hpp>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "config/model.hpp"
 #include "control/paths.hpp"
 #include "control/wg_format.hpp"
 #include "fake_daemon.hpp"
+#include "skip.hpp"
 
 using namespace adit;
 using namespace adit::cli::testing;
@@ -37,6 +39,12 @@ std::string fakeDaemonScript(const Sandbox& sandbox, int status) {
 
 std::string argumentsOf(const Sandbox& sandbox) {
   return shell(fmt::format("cat '{}/arguments'", sandbox.path().string())).out;
+}
+
+/// The same but for "latest handshake: 5 seconds ago": a second may pass between two runs.
+std::string withoutAges(const std::string& text) {
+  static const std::regex age("(latest handshake: ).*");
+  return std::regex_replace(text, age, "$1");
 }
 
 bool isRoot() {
@@ -148,7 +156,7 @@ TEST_CASE("adit: show prints what wg(8) prints") {
   CHECK(runAdit("showconf adit0").out == control::formatConf(view));
   CHECK(runAdit("show interfaces").out == "adit0\n");
   CHECK_THAT(runAdit("show").out, StartsWith("interface: adit0\n  public key: "));
-  CHECK(runAdit("show").out == runAdit("").out);
+  CHECK(withoutAges(runAdit("show").out) == withoutAges(runAdit("").out));
   CHECK_THAT(runAdit("show adit0").out,
              Contains("private key: (hidden)") && !Contains(kPrivateKey));
   CHECK_THAT(shell("WG_HIDE_KEYS=never adit show adit0").out,
@@ -437,7 +445,7 @@ TEST_CASE("adit: down asks the daemon and waits until it is gone") {
 
 TEST_CASE("adit: down without a daemon runs the clean-up and ends as it does") {
   if (!isRoot()) {
-    WARN("not root: the clean-up is not tried");
+    adit::testing::skip("not root: the clean-up is not tried");
     return;
   }
   const Sandbox sandbox;
@@ -462,7 +470,7 @@ TEST_CASE("adit: up checks the file before it starts anything") {
 
 TEST_CASE("adit: up starts the daemon and ends as it does") {
   if (!isRoot()) {
-    WARN("not root: the daemon is not started");
+    adit::testing::skip("not root: the daemon is not started");
     return;
   }
   const Sandbox sandbox;
@@ -491,7 +499,7 @@ TEST_CASE("adit: up starts the daemon and ends as it does") {
 
 TEST_CASE("adit: up of what is up already is refused") {
   if (!isRoot()) {
-    WARN("not root: nothing is started");
+    adit::testing::skip("not root: nothing is started");
     return;
   }
   const Sandbox sandbox;
@@ -507,19 +515,18 @@ TEST_CASE("adit: up of what is up already is refused") {
 
 TEST_CASE("adit: a person without root is told so") {
   if (!isRoot()) {
-    WARN("not root: the test cannot become somebody else");
+    adit::testing::skip("not root: the test cannot become somebody else");
     return;
   }
   const Sandbox sandbox;
   const std::string file = sandbox.write("adit0.conf", kConfig, 0644);
   REQUIRE(::chmod(sandbox.path().c_str(), 0755) == 0);
+  // The build tree may lie where only root can look.
+  const std::filesystem::path program = sandbox.path() / "adit";
+  std::filesystem::copy_file(ADIT_PROGRAM, program);
   const std::string somebody =
-      fmt::format("setpriv --reuid 65534 --regid 65534 --clear-groups -- '{}' ", ADIT_PROGRAM);
+      fmt::format("setpriv --reuid 65534 --regid 65534 --clear-groups -- '{}' ", program.string());
   const Outcome up = shell(somebody + fmt::format("up '{}'", file));
-  if (up.status == 127 || up.status == 126) {
-    WARN("the program cannot be run by somebody else here: " << up.err);
-    return;
-  }
   CHECK(up.status == 1);
   CHECK_THAT(up.err, Contains("needs root") && Contains("sudo adit up"));
 

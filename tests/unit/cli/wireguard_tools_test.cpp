@@ -8,6 +8,7 @@
 #include "control/control_protocol.hpp"
 #include "control/uapi.hpp"
 #include "fake_daemon.hpp"
+#include "skip.hpp"
 
 using namespace adit;
 using namespace adit::cli::testing;
@@ -24,7 +25,8 @@ bool canCompare() {
   std::error_code error;
   fs::create_directories(kFolder, error);
   if (::access(kFolder.c_str(), W_OK) != 0 || shell("command -v wg").status != 0) {
-    WARN("skipped: needs wg of wireguard-tools and the right to write to " << kFolder.string());
+    adit::testing::skip("needs wg of wireguard-tools and the right to write to " +
+                        kFolder.string());
     return false;
   }
   return true;

@@ -30,6 +30,7 @@
 #include "control/privileged_directories.hpp"
 #include "control/privileged_process.hpp"
 #include "privileged_fixture.hpp"
+#include "skip.hpp"
 
 using namespace adit;
 using namespace adit::control;
@@ -323,7 +324,7 @@ TEST_CASE("the worker gets what it may ask for and no more", "[privileged][root]
 
 TEST_CASE("the worker makes a TUN interface with the device it is given", "[privileged][root]") {
   if (::access("/dev/net/tun", F_OK) != 0) {
-    WARN("skipped: there is no /dev/net/tun");
+    adit::testing::skip("there is no /dev/net/tun");
     return;
   }
   const Place place;

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "skip.hpp"
 #include "util/unique_fd.hpp"
 
 namespace adit::test {
@@ -18,7 +19,7 @@ namespace adit::test {
 /// True when the test can make namespaces; else says so.
 inline bool canMakeNamespaces() {
   if (::geteuid() == 0) return true;
-  WARN("skipped: making network namespaces needs root");
+  adit::testing::skip("making network namespaces needs root");
   return false;
 }
 

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <string>
 #include <thread>
 
+#include "skip.hpp"
 #include "util/unique_fd.hpp"
 
 /// Requires a Result to be good, and shows its error when it is not.
@@ -69,17 +69,12 @@ class Namespace {
   UniqueFd descriptor_;
 };
 
-/// False, with a warning, where namespaces cannot be made. With ADIT_TEST_ROOT=required that fails
-/// the test instead.
+/// False where namespaces cannot be made: the test is skipped.
 inline bool haveNamespaces() {
   if (Namespace().usable()) {
     return true;
   }
-  const char* required = std::getenv("ADIT_TEST_ROOT");
-  if (required != nullptr && std::string(required) == "required") {
-    FAIL("cannot make a network namespace; run as root");
-  }
-  WARN("skipped: cannot make a network namespace; run as root");
+  adit::testing::skip("cannot make a network namespace; run as root");
   return false;
 }
 
