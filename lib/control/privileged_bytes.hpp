@@ -1,29 +1,10 @@
-// Buffers that may hold keys: wiped whenever they are freed, also when they grow.
+// The bytes of what goes between the two processes: they may hold keys.
 #pragma once
 
-#include <sodium.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <vector>
+#include "util/wiping.hpp"
 
 namespace adit::control {
 
-template <typename T>
-struct WipingAllocator {
-  using value_type = T;
-  WipingAllocator() = default;
-  template <typename U>
-  explicit WipingAllocator(const WipingAllocator<U>&) noexcept {}
-  T* allocate(std::size_t count) { return std::allocator<T>().allocate(count); }
-  void deallocate(T* memory, std::size_t count) noexcept {
-    sodium_memzero(memory, count * sizeof(T));
-    std::allocator<T>().deallocate(memory, count);
-  }
-  friend bool operator==(const WipingAllocator&, const WipingAllocator&) { return true; }
-};
-
-using Bytes = std::vector<std::uint8_t, WipingAllocator<std::uint8_t>>;
+using Bytes = WipedBytes;
 
 }  // namespace adit::control

@@ -13,22 +13,23 @@ constexpr int kDumpAttempts = 5;
 /// The kernel sends dumps in pieces of at most 32 KiB.
 constexpr std::size_t kReceiveBuffer = 64 * 1024;
 
-/// The kernel's words of an NLMSG_ERROR with NLM_F_ACK_TLVS, or nothing.
-std::optional<std::string> extendedReason(const nlmsghdr* message, const nlmsgerr* error) {
-  if ((message->nlmsg_flags & NLM_F_ACK_TLVS) == 0) {
-    return std::nullopt;
-  }
-  std::size_t headerSize = sizeof(nlmsgerr);
-  if ((message->nlmsg_flags & NLM_F_CAPPED) == 0) {
-    headerSize += mnl_nlmsg_get_payload_len(&error->msg);
-  }
-  if (headerSize > mnl_nlmsg_get_payload_len(message)) {
+/// The kernel's words behind the first `headerSize` bytes, or nothing.
+std::optional<std::string> extendedReason(const nlmsghdr* message, std::size_t headerSize) {
+  if ((message->nlmsg_flags & NLM_F_ACK_TLVS) == 0 ||
+      headerSize > mnl_nlmsg_get_payload_len(message)) {
     return std::nullopt;
   }
   return Attributes(message, headerSize).string(NLMSGERR_ATTR_MSG);
 }
 
-/// The outcome that an NLMSG_ERROR or NLMSG_DONE carries.
+/// What stands in front of the attributes of an NLMSG_ERROR: it repeats the request.
+std::size_t errorHeaderSize(const nlmsghdr* message, const nlmsgerr* error) {
+  const bool whole = (message->nlmsg_flags & NLM_F_CAPPED) == 0;
+  return sizeof(nlmsgerr) + (whole ? mnl_nlmsg_get_payload_len(&error->msg) : 0);
+}
+
+}  // namespace
+
 Result<void> outcomeOf(const nlmsghdr* message) {
   int code = 0;
   std::optional<std::string> reason;
@@ -39,18 +40,17 @@ Result<void> outcomeOf(const nlmsghdr* message) {
     }
     const auto* error = static_cast<const nlmsgerr*>(mnl_nlmsg_get_payload(message));
     code = -error->error;
-    reason = code != 0 ? extendedReason(message, error) : std::nullopt;
+    reason = extendedReason(message, errorHeaderSize(message, error));
   } else if (payload >= sizeof(int)) {
     std::memcpy(&code, mnl_nlmsg_get_payload(message), sizeof(code));
     code = -code;
+    reason = extendedReason(message, sizeof(code));
   }
   if (code == 0) {
     return {};
   }
   return tl::unexpected(Error{reason.value_or(std::strerror(code)), code});
 }
-
-}  // namespace
 
 Message::Message(std::uint16_t type, std::uint16_t flags)
     : header_(mnl_nlmsg_put_header(buffer_.data())) {
@@ -89,81 +89,6 @@ nlattr* Message::beginNest(std::uint16_t type) {
     std::abort();
   }
   return nest;
-}
-
-Attributes::Attributes(const nlmsghdr* message, std::size_t headerSize) {
-  mnl_attr_parse(message, static_cast<unsigned>(headerSize), collect, this);
-}
-
-Attributes::Attributes(const nlattr* nest) {
-  mnl_attr_parse_nested(nest, collect, this);
-}
-
-int Attributes::collect(const nlattr* attribute, void* self) {
-  static_cast<Attributes*>(self)->add(attribute);
-  return MNL_CB_OK;
-}
-
-void Attributes::add(const nlattr* attribute) {
-  const std::uint16_t type = mnl_attr_get_type(attribute);
-  if (type < byType_.size()) {
-    byType_[type] = attribute;
-  }
-}
-
-const nlattr* Attributes::find(std::uint16_t type) const {
-  return type < byType_.size() ? byType_[type] : nullptr;
-}
-
-std::span<const std::uint8_t> Attributes::bytes(std::uint16_t type) const {
-  const nlattr* attribute = find(type);
-  if (attribute == nullptr) {
-    return {};
-  }
-  return {static_cast<const std::uint8_t*>(mnl_attr_get_payload(attribute)),
-          mnl_attr_get_payload_len(attribute)};
-}
-
-std::optional<std::uint32_t> Attributes::u32(std::uint16_t type) const {
-  const auto payload = bytes(type);
-  if (payload.size() != sizeof(std::uint32_t)) {
-    return std::nullopt;
-  }
-  std::uint32_t value = 0;
-  std::memcpy(&value, payload.data(), sizeof(value));
-  return value;
-}
-
-std::optional<std::uint8_t> Attributes::u8(std::uint16_t type) const {
-  const auto payload = bytes(type);
-  return payload.size() == 1 ? std::optional(payload[0]) : std::nullopt;
-}
-
-std::optional<std::string> Attributes::string(std::uint16_t type) const {
-  const auto payload = bytes(type);
-  if (payload.empty()) {
-    return std::nullopt;
-  }
-  return std::string(payload.begin(), std::ranges::find(payload, std::uint8_t{0}));
-}
-
-std::optional<IpAddress> Attributes::address(std::uint16_t type) const {
-  return addressFromBytes(bytes(type));
-}
-
-std::optional<Attributes> Attributes::nest(std::uint16_t type) const {
-  const nlattr* attribute = find(type);
-  return attribute != nullptr ? std::optional(Attributes(attribute)) : std::nullopt;
-}
-
-std::optional<IpAddress> addressFromBytes(std::span<const std::uint8_t> bytes) {
-  if (bytes.size() == 4) {
-    return IpAddress::fromV4(bytes.first<4>());
-  }
-  if (bytes.size() == 16) {
-    return IpAddress::fromV6(bytes.first<16>());
-  }
-  return std::nullopt;
 }
 
 Transport::Transport(std::unique_ptr<mnl_socket, Close> socket)

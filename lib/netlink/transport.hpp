@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "netlink/attributes.hpp"
 #include "util/address.hpp"
 #include "util/result.hpp"
 
@@ -45,33 +46,8 @@ class Message {
   nlmsghdr* header_;
 };
 
-/// The attributes of a message or of a nest, by type; unknown types are ignored. Accessors return
-/// nothing for an absent attribute and for one of a wrong length.
-class Attributes {
- public:
-  /// Of a message whose fixed header is `headerSize` bytes long.
-  Attributes(const nlmsghdr* message, std::size_t headerSize);
-  /// Of a nested attribute.
-  explicit Attributes(const nlattr* nest);
-
-  [[nodiscard]] bool has(std::uint16_t type) const { return find(type) != nullptr; }
-  [[nodiscard]] std::optional<std::uint32_t> u32(std::uint16_t type) const;
-  [[nodiscard]] std::optional<std::uint8_t> u8(std::uint16_t type) const;
-  [[nodiscard]] std::optional<std::string> string(std::uint16_t type) const;
-  [[nodiscard]] std::optional<IpAddress> address(std::uint16_t type) const;
-  [[nodiscard]] std::optional<Attributes> nest(std::uint16_t type) const;
-  [[nodiscard]] std::span<const std::uint8_t> bytes(std::uint16_t type) const;
-
- private:
-  static constexpr std::size_t kMaximum = 64;
-  [[nodiscard]] const nlattr* find(std::uint16_t type) const;
-  static int collect(const nlattr* attribute, void* self);
-  void add(const nlattr* attribute);
-  std::array<const nlattr*, kMaximum> byType_{};
-};
-
-/// 4 or 16 bytes as an address; nothing for other lengths.
-std::optional<IpAddress> addressFromBytes(std::span<const std::uint8_t> bytes);
+/// The outcome that an NLMSG_ERROR or NLMSG_DONE carries; the message is the kernel's reason alone.
+Result<void> outcomeOf(const nlmsghdr* message);
 
 class Transport {
  public:
