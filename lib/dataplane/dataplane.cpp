@@ -2,6 +2,15 @@
 
 namespace adit::dataplane {
 
+const Inheritance& DataPlane::inheritance() const {
+  static const Inheritance nothing;
+  return nothing;
+}
+
+Result<void> DataPlane::keepMark(PeerId, std::span<const std::uint8_t>) {
+  return {};
+}
+
 std::string_view dropName(Drop drop) {
   switch (drop) {
     case Drop::Malformed:

@@ -91,6 +91,8 @@ struct PeerStats {
   /// The current session, if there is one.
   std::optional<crypto::Suite> suite;
   BootTime sessionStart{};
+  /// The session was ours to start.
+  bool sessionInitiator = false;
   DropCounts drops{};
 };
 
@@ -98,6 +100,27 @@ struct DeviceStats {
   std::uint16_t listenPort = 0;
   DropCounts drops{};
 };
+
+/// A peer that a former daemon left in the data plane.
+struct KeptPeer {
+  crypto::PublicKey publicKey;
+  /// What keepMark() was given last.
+  std::vector<std::uint8_t> mark;
+  PeerStats stats;
+};
+
+/// What the data plane holds from a former daemon. Its peers keep their sessions until they are
+/// removed or set by the same id.
+struct Inheritance {
+  /// Whose sessions these are: of another key of ours they are worth nothing.
+  crypto::PublicKey publicKey;
+  std::vector<KeptPeer> peers;
+  /// Ids of new peers start here.
+  PeerId nextId = 1;
+};
+
+/// The longest mark that keepMark() takes, in bytes.
+inline constexpr std::size_t kMaxMark = 64;
 
 /// Why a handshake is wanted.
 enum class HandshakeReason : std::uint8_t {
@@ -140,25 +163,32 @@ class DataPlane {
   /// Megabytes per second on one core, by suite number, as this data plane measured them.
   [[nodiscard]] virtual std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds() const = 0;
 
+  /// Empty where the peers go with the process that moves the packets.
+  [[nodiscard]] virtual const Inheritance& inheritance() const;
+
   /// Applies what changed and keeps sessions. On failure (a taken port) the old settings stay.
   virtual Result<void> configure(const DeviceSettings& settings) = 0;
 
   /// Adds the peer or replaces its settings. An allowed IP that another peer had moves here, as
   /// in WireGuard. Sessions and statistics stay.
   virtual Result<void> setPeer(const PeerSettings& settings) = 0;
-  virtual void removePeer(PeerId peer) = 0;
+  /// Its id is not used again.
+  virtual Result<void> removePeer(PeerId peer) = 0;
   /// Where to send to from now on. `local` pins the source address of the next datagrams.
-  virtual void setEndpoint(PeerId peer, const Endpoint& endpoint,
-                           const std::optional<LocalAddress>& local) = 0;
+  virtual Result<void> setEndpoint(PeerId peer, const Endpoint& endpoint,
+                                   const std::optional<LocalAddress>& local) = 0;
+  /// Keeps a value with the peer for the daemon that comes after this one; see `Inheritance`.
+  virtual Result<void> keepMark(PeerId peer, std::span<const std::uint8_t> mark);
 
   /// Only creates: the send counter starts at 0 and can neither be set nor read back. Refused
   /// when `peerKey` is not the peer's key, when the local index is in use on this device, or when
-  /// one of the peer's last 16 sessions had the same keys. With slot Current, staged packets are
+  /// one of the peer's last 16 sessions had the same keys. After any failure the keys are not
+  /// offered again: they may have been taken. With slot Current, staged packets are
   /// sent at once, or else a keepalive, which confirms the key to the other side.
   virtual Result<void> installKeys(PeerId peer, const crypto::PublicKey& peerKey,
                                    const noise::SessionKeys& keys) = 0;
   /// Wipes all keys of the peer (suspend, changed private key).
-  virtual void dropKeys(PeerId peer) = 0;
+  virtual Result<void> dropKeys(PeerId peer) = 0;
   /// Forgets staged packets: the handshake was given up.
   virtual void dropStaged(PeerId peer) = 0;
 

@@ -189,17 +189,19 @@ Result<void> UserDataPlane::setPeer(const PeerSettings& settings) {
   return {};
 }
 
-void UserDataPlane::removePeer(PeerId peer) {
+Result<void> UserDataPlane::removePeer(PeerId peer) {
   const BatchGate::Exclusive guard(device_.gate);
   device_.table.remove(peer);
+  return {};
 }
 
-void UserDataPlane::setEndpoint(PeerId id, const Endpoint& endpoint,
-                                const std::optional<LocalAddress>& local) {
+Result<void> UserDataPlane::setEndpoint(PeerId id, const Endpoint& endpoint,
+                                        const std::optional<LocalAddress>& local) {
   Peer* peer = device_.table.peer(id);
-  if (peer == nullptr) return;
+  if (peer == nullptr) return fail("there is no peer {}", id);
   peer->endpoint.set(endpoint, local.value_or(LocalAddress{}));
   device_.controlSignal.notify();
+  return {};
 }
 
 Result<void> UserDataPlane::installKeys(PeerId id, const crypto::PublicKey& peerKey,
@@ -230,13 +232,14 @@ Result<void> UserDataPlane::installKeys(PeerId id, const crypto::PublicKey& peer
   return {};
 }
 
-void UserDataPlane::dropKeys(PeerId id) {
+Result<void> UserDataPlane::dropKeys(PeerId id) {
   Peer* peer = device_.table.peer(id);
-  if (peer == nullptr) return;
+  if (peer == nullptr) return fail("there is no peer {}", id);
   const BatchGate::Exclusive guard(device_.gate);
   peer->slots.clear();
   device_.table.freeRetired();
   peer->activity.keyAged.clear();
+  return {};
 }
 
 void UserDataPlane::dropStaged(PeerId id) {
@@ -299,6 +302,7 @@ std::vector<PeerStats> UserDataPlane::peerStats() const {
     if (const Session* session = peer->slots.current(); session != nullptr) {
       stats.suite = session->suite();
       stats.sessionStart = session->start();
+      stats.sessionInitiator = session->initiator();
     }
     stats.drops = peer->drops.get();
   }

@@ -24,12 +24,12 @@ class UserDataPlane final : public DataPlane {
   [[nodiscard]] std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds() const override;
   Result<void> configure(const DeviceSettings& settings) override;
   Result<void> setPeer(const PeerSettings& settings) override;
-  void removePeer(PeerId peer) override;
-  void setEndpoint(PeerId peer, const Endpoint& endpoint,
-                   const std::optional<LocalAddress>& local) override;
+  Result<void> removePeer(PeerId peer) override;
+  Result<void> setEndpoint(PeerId peer, const Endpoint& endpoint,
+                           const std::optional<LocalAddress>& local) override;
   Result<void> installKeys(PeerId peer, const crypto::PublicKey& peerKey,
                            const noise::SessionKeys& keys) override;
-  void dropKeys(PeerId peer) override;
+  Result<void> dropKeys(PeerId peer) override;
   void dropStaged(PeerId peer) override;
   void sendControl(PeerId peer, std::span<const std::uint8_t> message) override;
   Result<void> sendHandshake(std::span<const std::uint8_t> datagram, const Endpoint& destination,
