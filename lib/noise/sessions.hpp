@@ -87,6 +87,14 @@ class SessionActions {
   virtual void initiationFailed(PeerId peer, const Error& error) = 0;
 };
 
+/// A session that a data plane kept over a restart of the daemon.
+struct RestoredSession {
+  crypto::Suite suite;
+  Role role;
+  /// When its keys were installed.
+  BootTime start;
+};
+
 /// Why a handshake datagram led to nothing.
 enum class HandshakeDrop : std::uint8_t {
   Malformed,          ///< unknown type or suite, wrong length, reserved bytes not zero
@@ -161,6 +169,10 @@ class Sessions {
   /// public key or the public key with another id.
   Result<void> setPeer(const PeerPolicy& policy);
   void removePeer(PeerId peer);
+  /// The data plane has a current session that this object did not make, or of whose confirmation
+  /// it did not hear. No handshake follows. False when the peer may not use it (the suite is not
+  /// allowed any more): then its keys have to go.
+  bool restoreSession(PeerId peer, const RestoredSession& session);
   /// Accept any timestamp from the peer again: for a peer whose clock had once been in the future.
   void resetTimestamp(PeerId peer);
   /// Ends all sessions and handshakes, as before suspend and after a snapshot was restored.
@@ -171,7 +183,8 @@ class Sessions {
   /// The data plane's event. Ignored while a handshake is under way and within the minimum
   /// interval after one, since the data plane repeats it.
   void needHandshake(PeerId peer);
-  void keyConfirmed(PeerId peer);
+  /// False when no key of the peer waits for this: it is of an earlier daemon.
+  bool keyConfirmed(PeerId peer);
   void keysExpired(PeerId peer);
   void control(PeerId peer, std::span<const std::uint8_t> message);
   /// A datagram of type 1 to 3; everything about it is checked here, mac1 included. `backlog` is

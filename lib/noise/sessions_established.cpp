@@ -35,12 +35,27 @@ bool Sessions::install(Peer& peer, KeySlot slot, crypto::Suite suite,
   return true;
 }
 
-void Sessions::keyConfirmed(PeerId id) {
+bool Sessions::keyConfirmed(PeerId id) {
   Peer* const peer = find(id);
-  if (peer == nullptr || !peer->next) return;
+  if (peer == nullptr || !peer->next) return false;
   replace(peer->previous, std::exchange(peer->current, std::nullopt));
   peer->current = std::exchange(peer->next, std::nullopt);
   established(*peer);
+  return true;
+}
+
+bool Sessions::restoreSession(PeerId id, const RestoredSession& session) {
+  Peer* const peer = find(id);
+  if (peer == nullptr || !peer->allowed.contains(session.suite)) return false;
+  replace(peer->previous, std::exchange(peer->current, std::nullopt));
+  // Its local index is known to the data plane alone, which refuses it to others.
+  peer->current = Session{std::nullopt, session.suite, session.role};
+  peer->lastInstall = session.start;
+  peer->wipeAt = session.start + 3 * timing_.rejectAfter;
+  peer->lastHandshake = session.start;
+  peer->lastHandshakeRealTime = clock_.realTime() - (clock_.now() - session.start);
+  schedule(*peer);
+  return true;
 }
 
 /// `peer.current` has just become usable in both directions.

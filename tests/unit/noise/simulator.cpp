@@ -178,8 +178,19 @@ void Side::connect(Side& theOther) {
 }
 
 void Side::restart() {
-  timestamps = std::make_unique<TimestampSource>(clock, store, store.mark);
   plane = std::make_unique<FakePlane>(*this);
+  startDaemon();
+}
+
+bool Side::restartDaemon() {
+  const PeerState before = state();
+  startDaemon();
+  return sessions->restoreSession(kPeer,
+                                  {*before.suite, *before.role, before.lastHandshake.value()});
+}
+
+void Side::startDaemon() {
+  timestamps = std::make_unique<TimestampSource>(clock, store, store.mark);
   lastInitiation.reset();
   sessions = std::make_unique<Sessions>(clock, random, *timestamps, *this, world.timing);
   sessions->setSuiteSpeeds(speeds);

@@ -97,6 +97,9 @@ class Side final : public SessionActions {
   void connect(Side& other);
   /// A new daemon: sessions' state comes from what was persisted; the data plane is new too.
   void restart();
+  /// A new daemon on a data plane that was never away; its session is restored.
+  bool restartDaemon();
+  void startDaemon();
   [[nodiscard]] PeerState state() const { return *sessions->state(kPeer); }
   [[nodiscard]] std::uint64_t drops(HandshakeDrop reason) const {
     return sessions->drops()[static_cast<std::size_t>(reason)];
