@@ -1,0 +1,213 @@
+"""The command line of tools/vm."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from types import FrameType
+
+from . import image, kernels, kmsg, modulebuild
+from .contents import GUEST_BUILD, ROOT, Contents, Run
+from .errors import GUEST_DIED, KERNEL_COMPLAINED, TIMED_OUT, Unavailable, VmError
+from .kernels import say
+from .machine import Machine, Options, Outcome
+
+DESCRIPTION = f"""\
+Boots a stock Debian kernel under QEMU's software emulation and runs a command in it, with this
+tree's tests in /adit and a build tree's programs in {GUEST_BUILD}. Exit status: the command's own;
+{GUEST_DIED} the guest ended without one; {KERNEL_COMPLAINED} the command succeeded, but the kernel
+reported a bug or a warning; {TIMED_OUT} time-out; {Unavailable.code} QEMU, a kernel or a package is missing."""
+SKIPPED = 77
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="vm",
+        description=DESCRIPTION,
+        usage="tools/vm [OPTION...] [--] COMMAND [ARGUMENT...]",
+    )
+    add = result.add_argument
+    add("command", nargs="*", metavar="COMMAND", help="a program and its arguments")
+    add("--script", type=Path, metavar="FILE", help="ship this executable and run it")
+    guest = result.add_argument_group("guest")
+    add = guest.add_argument
+    add("--kernel", default="6.12", help="6.1, 6.12, or a folder (vmlinux, lib/modules/RELEASE)")
+    add("--smp", type=int, default=2, help="processors (2)")
+    add("--memory", type=int, default=1024, metavar="MIB", help="(1024)")
+    add("--accel", default="tcg", help="accelerators in order, such as kvm:tcg (tcg)")
+    add("--icount", action="store_true", help="one instruction is 1 ns; one processor")
+    add("--append", action="append", default=[], metavar="WORDS", help="for the kernel's command line")
+    add("--qemu", action="append", default=[], metavar="ARGUMENT", help="one more argument for QEMU")
+    files = result.add_argument_group("files")
+    add = files.add_argument
+    add("--build-dir", type=Path, help="build tree whose programs are shipped ($ADIT_BUILD_DIR, build)")
+    add("--module", type=Path, metavar="KO", help="ship and load this kernel module")
+    add("--build-module", action="store_true", help="build kmod/ for the kernel; ship and load it")
+    add("--no-load", action="store_true", help="ship the module, but do not load it")
+    add("--include", action="append", default=[], metavar="PATH[:GUESTPATH]", help="file or folder")
+    add("--env", action="append", default=[], metavar="NAME=VALUE", help="for the command")
+    add("--fetch", action="append", default=[], metavar="GUESTPATH", help="copy out at the end")
+    add("--fetch-to", type=Path, default=Path(), metavar="DIR", help="where to (.)")
+    control = result.add_argument_group("control")
+    add = control.add_argument
+    add("--timeout", type=int, default=600, metavar="S", help="for the command; 0 is none (600)")
+    add("--allow-warnings", action="store_true", help="ignore what the kernel's log complains of")
+    add("--console", action="store_true", help="show the serial console on standard error")
+    add("--log", type=Path, metavar="FILE", help="write the kernel's log to a file")
+    add("--shell", action="store_true", help="a shell on the serial console, after the command")
+    add("--gdb", nargs="?", type=int, const=1234, metavar="PORT", help="let gdb attach (1234)")
+    add("--skip", action="store_true", help=f"exit {SKIPPED} when not available, unless CI=true")
+    add("--fetch-only", action="store_true", help="only fetch kernels and headers, the newest")
+    add("-q", "--quiet", action="store_true", help="nothing but the command's output and errors")
+    return result
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _build_dir(given: Path | None) -> Path | None:
+    if given is not None:
+        if not given.is_dir():
+            raise VmError(f"{given} does not exist")
+        return given.resolve()
+    default = Path(os.environ.get("ADIT_BUILD_DIR") or ROOT / "build")
+    return default.resolve() if (default / "ctl").is_dir() else None
+
+
+def _include(text: str) -> tuple[Path, str]:
+    host, colon, guest = text.rpartition(":")
+    if not colon or not guest.startswith("/"):
+        host, guest = text, os.path.abspath(text)
+    return Path(host), guest
+
+
+def _fetch_only(series: str) -> int:
+    for name in kernels.IMAGES if series == "all" else [series]:
+        kernel = kernels.fetch(name)
+        print(f"{name} {kernel.release} {kernel.base} {kernels.headers(kernel)}")
+    return 0
+
+
+def _extract(archive: Path, target: Path) -> None:
+    """Plain files and folders only, each inside the target."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            name = Path(member.name)
+            if name.is_absolute() or ".." in name.parts:
+                continue
+            stream = tar.extractfile(member) if member.isfile() else None
+            if stream is not None:
+                path = target / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("wb") as out:
+                    shutil.copyfileobj(stream, out)
+
+
+def _judge(outcome: Outcome, options: argparse.Namespace) -> int:
+    complaints = kmsg.troubles(f"{outcome.console}\n{outcome.log}")
+    if outcome.status is None or outcome.hung:
+        say(outcome.hung or "the guest ended without an exit status")
+        for text in (outcome.qemu_errors, kmsg.excerpt(outcome.console)):
+            if text:
+                print(text, file=sys.stderr)
+        return TIMED_OUT if outcome.hung else GUEST_DIED
+    if outcome.status == TIMED_OUT:
+        say(f"no end after {options.timeout} s; the kernel's last words:")
+        print(kmsg.excerpt(outcome.log or outcome.console), file=sys.stderr)
+    if outcome.fetch_failed:
+        say("not everything could be fetched")
+    if complaints and not options.allow_warnings:
+        say("the kernel complains:")
+        print(kmsg.excerpt(outcome.log or outcome.console), file=sys.stderr)
+        return outcome.status or KERNEL_COMPLAINED
+    return outcome.status or int(outcome.fetch_failed)
+
+
+def _module(options: argparse.Namespace, kernel: kernels.Kernel, build: Path | None) -> Path | None:
+    if options.build_module:
+        return modulebuild.build(kernel, build or ROOT / "build")
+    module: Path | None = options.module
+    if module is not None and not module.is_file():
+        raise VmError(f"{module} does not exist")
+    return module
+
+
+def _run(options: argparse.Namespace) -> int:
+    kernel = kernels.find(options.kernel)
+    build = _build_dir(options.build_dir)
+    run = Run(
+        kernel=kernel,
+        command=options.command,
+        script=options.script,
+        build_dir=build,
+        module=_module(options, kernel, build),
+        load_module=not options.no_load,
+        includes=[_include(text) for text in options.include],
+        fetch=options.fetch,
+        environment=dict(text.split("=", 1) for text in options.env),
+        timeout=0 if options.icount or options.shell else options.timeout,
+        shell=options.shell,
+    )
+    machine_options = Options(
+        smp=options.smp,
+        memory=options.memory,
+        accel=options.accel.split(":"),
+        icount=options.icount,
+        gdb=options.gdb,
+        append=options.append,
+        qemu=options.qemu,
+        timeout=options.timeout,
+        show_console=options.console,
+    )
+    with tempfile.TemporaryDirectory(prefix="adit-vm-") as name:
+        scratch = Path(name)
+        base = image.base(kernel)
+        extra = Contents(run, scratch).write()
+        initrd = scratch / "initrd"
+        with initrd.open("wb") as out:
+            for part in (base, extra):
+                with part.open("rb") as source:
+                    shutil.copyfileobj(source, out, 1 << 20)
+        machine = Machine(machine_options, kernel.image, initrd, scratch / "files.tar")
+        if options.gdb:
+            say(f"gdb {kernel.image} -ex 'target remote 127.0.0.1:{options.gdb}'")
+        outcome = machine.interactive() if options.shell else machine.run()
+        if options.fetch and outcome.status is not None:
+            _extract(scratch / "files.tar", options.fetch_to)
+    if options.log is not None:
+        options.log.write_text(outcome.log or outcome.console)
+    if not options.quiet and outcome.boot_seconds:
+        say(f"{kernel.release}: up after {outcome.boot_seconds:.1f} s")
+    return 0 if options.shell else _judge(outcome, options)
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = parser().parse_args(argv)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    try:
+        if options.fetch_only:
+            return _fetch_only(options.kernel)
+        if not (options.command or options.script or options.shell):
+            if options.build_module:
+                kernel = kernels.find(options.kernel)
+                print(modulebuild.build(kernel, _build_dir(options.build_dir) or ROOT / "build"))
+                return 0
+            raise VmError("no command: give one, or --script, or --shell")
+        return _run(options)
+    except Unavailable as error:
+        say(str(error))
+        return SKIPPED if options.skip and os.environ.get("CI") != "true" else error.code
+    except VmError as error:
+        say(str(error))
+        return error.code
+    except KeyboardInterrupt:
+        return 130
