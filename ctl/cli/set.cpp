@@ -34,8 +34,7 @@ int set(const SetArguments& arguments) {
   std::vector<std::string> remarks;
   const auto change = control::changeFromArguments(arguments.words, machineSources(), remarks);
   if (!change) {
-    complain(change.error());
-    return complain("see `adit set --help`; nothing was changed");
+    return complain(change.error().message + " (nothing was changed; see `adit set --help`)");
   }
   for (const std::string& text : remarks) {
     remark(text);

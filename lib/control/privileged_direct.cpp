@@ -118,9 +118,15 @@ DirectPrivileged::DirectPrivileged(std::string interface, std::string configFile
       system_(std::move(system)) {}
 
 Command DirectPrivileged::shell(const std::string& text) const {
+  std::vector<std::string> environment{fmt::format("PATH={}", system_.searchPath),
+                                       fmt::format("ADIT_INTERFACE={}", interface_)};
+  // So that `adit` in a hook finds the daemon that runs it.
+  for (const char* name : {"ADIT_RUNTIME_DIR", "ADIT_STATE_DIR", "ADIT_CONFIG_DIR"}) {
+    if (const char* value = ::getenv(name))
+      environment.push_back(fmt::format("{}={}", name, value));
+  }
   return {.arguments = {"/bin/sh", "-c", replaceAll(text, "%i", interface_)},
-          .environment = {fmt::format("PATH={}", system_.searchPath),
-                          fmt::format("ADIT_INTERFACE={}", interface_)},
+          .environment = std::move(environment),
           .input = {},
           .timeout = system_.commandTimeout};
 }

@@ -9,6 +9,7 @@
 
 #include "control/privileged.hpp"
 #include "control/privileged_command.hpp"
+#include "control/sysctl_file.hpp"
 
 namespace adit::control {
 
@@ -17,7 +18,7 @@ struct PrivilegedSystem {
   /// Reads and checks a file and all that belongs to it, except PrivateKeyCommand; nothing
   /// is config::load().
   std::function<config::Outcome(const std::string& file)> readConfig;
-  std::string sysctlRoot = "/proc/sys";
+  std::string sysctlRoot = kSysctlRoot;
   std::string tunDevice = "/dev/net/tun";
   /// Names the interfaces that Debian's resolvconf ranks; see resolvconf(8).
   std::string resolvconfOrder = "/etc/resolvconf/interface-order";

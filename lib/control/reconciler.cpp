@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "netlink/sysctl.hpp"
+#include "control/sysctl_file.hpp"
 
 namespace adit::control {
 namespace {
@@ -274,7 +274,7 @@ void Reconciler::applySysctls(const DesiredNetwork& desired) {
 }
 
 void Reconciler::applySysctl(const nat::SysctlNeed& need) {
-  const auto present = netlink::Sysctl().read(need.path);
+  const auto present = readSysctlFile(kSysctlRoot, need.path);
   if (!present && present.error().code == ENOENT && !need.required) {
     return;
   }
@@ -344,7 +344,7 @@ std::vector<std::string> Reconciler::remove(const std::string& interface) {
   }
   undo_.table = 0;
   for (const auto& [path, value] : undo_.sysctls) {
-    const auto present = netlink::Sysctl().read(path);
+    const auto present = readSysctlFile(kSysctlRoot, path);
     // A file that has gone went with its interface.
     if (!present || *present == value) {
       continue;

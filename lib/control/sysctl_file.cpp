@@ -99,6 +99,17 @@ Result<void> checkSysctl(std::string_view path) {
   return {};
 }
 
+Result<std::string> readSysctlFile(const std::string& root, const std::string& path) {
+  if (!plainComponents(path)) return fail("\"{}\" is not the path of a sysctl", path);
+  const std::string name = root + "/" + path;
+  const UniqueFd file(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return failErrno(errno, "{}", name);
+  int code = 0;
+  std::string value = readAll(file.get(), code);
+  if (code != 0) return failErrno(code, "{}", name);
+  return value;
+}
+
 Result<std::string> writeSysctlFile(const std::string& root, const std::string& path,
                                     const std::string& value) {
   if (auto allowed = checkSysctl(path); !allowed) return tl::unexpected(allowed.error());
@@ -107,12 +118,9 @@ Result<std::string> writeSysctlFile(const std::string& root, const std::string& 
     return fail("/proc/sys/{}: a value is printable text of 1 to {} bytes", path, kMaxValue);
   }
   const std::string name = root + "/" + path;
-  const UniqueFd reader(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!reader) return explainOpen(errno, name, path, value);
-  int code = 0;
-  std::string old = readAll(reader.get(), code);
-  if (code != 0) return explainOpen(code, name, path, value);
-  if (normalised(old) == value) return old;
+  auto old = readSysctlFile(root, path);
+  if (!old) return explainOpen(old.error().code, name, path, value);
+  if (normalised(*old) == value) return old;
 
   const UniqueFd writer(::open(name.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW));
   if (!writer) return explainOpen(errno, name, path, value);

@@ -212,7 +212,7 @@ def bad_set(lab: Lab) -> None:
             check=False,
             env={"WG_ENDPOINT_RESOLUTION_RETRIES": "0"},
         )
-        refused(done, word, lines=2)
+        refused(done, word)
     expect(tunnel.dump() == dump, "the interface is as it was")
     require_same(before, snapshot(host), "`adit set` with wrong values")
     again = host.run(tool("ctl/cli/adit"), "up", str(tunnel.file), check=False)

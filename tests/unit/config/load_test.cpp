@@ -3,7 +3,6 @@
 
 #include <sstream>
 
-#include "config/check.hpp"
 #include "config/test_support.hpp"
 
 using namespace adit;
@@ -182,26 +181,4 @@ TEST_CASE("load: wg's dialect reads one file and no key files") {
   const auto main = folder.file("peers", kPeer);
   folder.file("peers.d/a.conf", "nonsense");
   CHECK(load(main, Dialect::WireGuard).diagnostics.empty());
-}
-
-TEST_CASE("check: prints every line and returns the exit code") {
-  const TemporaryFolder folder;
-  const auto good = folder.file("tun0.conf", kInterface);
-  const auto bad = folder.file("tun1.conf", kInterface + "MTU = x\n[Peer]\nPublicKey = \"x\n");
-  std::ostringstream out;
-  CHECK(checkFile(good, out, false) == 0);
-  CHECK(out.str() == good.string() + ": ok\n");
-  out.str("");
-  CHECK(checkFile(bad, out, false) == 1);
-  CHECK_THAT(out.str(), StartsWith(bad.string() + ":3:7: error: \"x\" is not an MTU") &&
-                            Contains("\n" + bad.string() + ":5:13: error: values are written"));
-  out.str("");
-  CHECK(checkFile(good, out, true) == 0);
-  CHECK(out.str() == "[]\n");
-  out.str("");
-  CHECK(checkFile(bad, out, true) == 1);
-  CHECK_THAT(out.str(), StartsWith("[\n") && Contains("\"line\": 3") && Contains("\"column\": 7") &&
-                            Contains("\"severity\": \"error\"") &&
-                            Contains("\"file\": \"" + bad.string() + "\"") &&
-                            Contains("\"message\": \"\\\"x\\\" is not an MTU"));
 }

@@ -42,6 +42,19 @@ TEST_CASE("case 20: hooks are shell text, run in file order", "[privileged]") {
   CHECK_THAT(scratch.read("log"), Catch::EndsWith("<mark><tun7-fwmark>\n"));
 }
 
+TEST_CASE("hooks see where the daemon keeps its files", "[privileged]") {
+  ScratchDirectory scratch;
+  recordLogger(scratch);
+  config::Config config;
+  config.interface.preUp = hooks(1, {R"(logger "$ADIT_RUNTIME_DIR" "${ADIT_STATE_DIR:-none}")"});
+  auto privileged = loaded(systemWith(scratch, config));
+  ::setenv("ADIT_RUNTIME_DIR", "/run/elsewhere", 1);
+  const auto run = privileged.runHooks(HookKind::PreUp);
+  ::unsetenv("ADIT_RUNTIME_DIR");
+  REQUIRE(run);
+  CHECK(scratch.read("log") == "</run/elsewhere><none>\n");
+}
+
 TEST_CASE("case 20: each kind runs its own hooks alone", "[privileged]") {
   ScratchDirectory scratch;
   recordLogger(scratch);

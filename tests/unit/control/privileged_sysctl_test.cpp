@@ -40,6 +40,12 @@ TEST_CASE("writing a sysctl returns the old value", "[privileged]") {
   ScratchDirectory scratch;
   scratch.write("net/ipv4/ip_forward", "0\n");
   scratch.write("net/ipv4/tcp_rmem", "4096\t131072\t6291456\n");
+  CHECK(readSysctlFile(scratch.path(), "net/ipv4/ip_forward").value() == "0");
+  CHECK(readSysctlFile(scratch.path(), "net/ipv4/nonsense").error().code == ENOENT);
+  for (const char* path : {"", "/etc/passwd", "../../etc/passwd", "net/../x", "net/"}) {
+    CHECK_THAT(readSysctlFile(scratch.path(), path).error().message,
+               Catch::Contains("is not the path"));
+  }
   CHECK(writeSysctlFile(scratch.path(), "net/ipv4/ip_forward", "1").value() == "0");
   CHECK(scratch.read("net/ipv4/ip_forward") == "1");
   CHECK(writeSysctlFile(scratch.path(), "net/ipv4/ip_forward", "1").value() == "1");
