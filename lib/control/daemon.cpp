@@ -194,8 +194,11 @@ Result<void> Daemon::startDevice(const config::Config& config) {
   if (auto saved = undo->save(undoFile(name_)); !saved) {
     return saved;
   }
-  auto backend = openBackend(config.interface.backend, name_,
-                             config.interface.mtu.value_or(kInitialMtu), *clock_, privileged_);
+  auto backend = openBackend({.wanted = config.interface.backend,
+                              .name = name_,
+                              .mtu = config.interface.mtu.value_or(kInitialMtu),
+                              .adopted = adopted_},
+                             {*clock_, privileged_, *kernel_->routing});
   if (!backend) {
     return tl::unexpected(backend.error());
   }
@@ -207,6 +210,7 @@ Result<void> Daemon::startDevice(const config::Config& config) {
                         .timing = testTiming(),
                         .endpointTiming = testEndpointTiming(),
                         .check = [this](const config::Config& fresh) { return check(fresh); },
+  spdlog::info("{}: {} data plane ({})", name_, backend_.dataPlane->name(), backend_.reason);
                         .finished = [this] { endWhenAnswered(); }};
   device_ = std::make_unique<Device>(
       DeviceParts{loop_, *clock_, random_, privileged_, *backend_.dataPlane, *kernel_->routing,

@@ -64,6 +64,7 @@ Device::Device(const DeviceParts& parts, DeviceOptions options, UndoRecord undo)
                                           scheduleTimers();
                                         })),
       timer_(parts.loop.timer([this] { runTimers(); })) {
+  nextPeerId_ = parts_.dataPlane.inheritance().nextId;
   sessions_.setSuiteSpeeds(parts_.dataPlane.suiteSpeeds());
 }
 
@@ -138,6 +139,7 @@ Result<void> Device::start(const config::Config& config) {
     }
   }
   started_ = true;
+  removeForgottenPeers();
   greetPeers();
   scheduleTimers();
   // Keys must not outlive the machine's sleep (docs/protocol.md). A timer on the boot-time clock

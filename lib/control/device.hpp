@@ -111,6 +111,15 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   void storePeer(const Peer& peer);
   void greetPeers();
 
+  // device_adoption.cpp: what a former daemon left in the data plane
+  [[nodiscard]] const dataplane::KeptPeer* keptPeer(const crypto::PublicKey& key) const;
+  void adoptTimestamp(const dataplane::KeptPeer& kept);
+  void adoptPeer(Peer& peer, const dataplane::KeptPeer& kept);
+  bool restoreSession(const Peer& peer, const dataplane::PeerStats& stats);
+  [[nodiscard]] bool hasLiveSession(const Peer& peer) const;
+  void removeForgottenPeers();
+  void adoptConfirmedSession(noise::PeerId id);
+
   // dataplane::EventSink
   void needHandshake(noise::PeerId peer, dataplane::HandshakeReason reason) override;
   void keyConfirmed(noise::PeerId peer) override;

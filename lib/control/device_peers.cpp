@@ -6,6 +6,7 @@
 
 #include "control/device.hpp"
 #include "control/device_peer.hpp"
+#include "control/peer_mark.hpp"
 
 namespace adit::control {
 
@@ -26,7 +27,8 @@ Device::Peer& Device::addPeer(const crypto::PublicKey& key) {
   auto hasRoute = [this](const IpAddress& address) {
     return parts_.routing.lookupRoute(address, settings_.firewallMark).has_value();
   };
-  const noise::PeerId id = nextPeerId_++;
+  const dataplane::KeptPeer* kept = keptPeer(key);
+  const noise::PeerId id = kept != nullptr ? kept->stats.id : nextPeerId_++;
   auto peer =
       std::make_unique<Peer>(id, key, EndpointPolicy(std::move(hasRoute), options_.endpointTiming));
   byKey_[key] = id;
@@ -40,7 +42,10 @@ void Device::removePeer(const crypto::PublicKey& key) {
   }
   const noise::PeerId id = peer->id;
   sessions_.removePeer(id);
-  parts_.dataPlane.removePeer(id);
+  if (auto removed = parts_.dataPlane.removePeer(id); !removed) {
+    warnings_.push_back(removed.error().message);
+    spdlog::warn("{}: peer {}: {}", options_.name, peer->label(), removed.error().message);
+  }
   // Its timestamps are kept: a peer that is removed and added again must not accept a replay.
   byKey_.erase(key);
   peers_.erase(id);
@@ -54,7 +59,14 @@ void Device::configurePeer(Peer& peer, const config::PeerConfig& config) {
   peer.roam = config.roam;
   const bool sameName = peer.endpointPolicy.name() == config.endpoint;
   peer.endpointPolicy.configure(config.endpoint);
+  const dataplane::KeptPeer* kept = keptPeer(peer.publicKey);
+  if (kept != nullptr) {
+    adoptTimestamp(*kept);
+  }
   pushPeer(peer);
+  if (kept != nullptr) {
+    adoptPeer(peer, *kept);
+  }
   if (!peer.endpoint && peer.roam) {
     if (const auto stored = parts_.state.peer(peer.publicKey).endpoint;
         stored && options_.adopted && !started_) {
@@ -95,7 +107,9 @@ void Device::pushPeer(Peer& peer) {
 void Device::setEndpoint(Peer& peer, const Endpoint& endpoint) {
   peer.endpoint = endpoint;
   peer.endpointPolicy.endpointChanged(endpoint);
-  parts_.dataPlane.setEndpoint(peer.id, endpoint, std::nullopt);
+  if (auto set = parts_.dataPlane.setEndpoint(peer.id, endpoint, std::nullopt); !set) {
+    spdlog::warn("{}: peer {}: {}", options_.name, peer.label(), set.error().message);
+  }
 }
 
 void Device::startLookup(Peer& peer) {
@@ -131,10 +145,12 @@ void Device::startLookup(Peer& peer) {
 }
 
 /// Lets peers know that we are there: those that want to hear from us regularly, and after a crash
-/// those that had a session and would wait for an answer until their own timers fire.
+/// those that had a session and would wait for an answer until their own timers fire. Where the
+/// data plane has kept the session, it needs nobody to do that.
 void Device::greetPeers() {
   for (const auto& [id, peer] : peers_) {
-    if (peer->endpoint && (peer->persistentKeepalive != 0 || options_.adopted)) {
+    if (peer->endpoint && !hasLiveSession(*peer) &&
+        (peer->persistentKeepalive != 0 || options_.adopted)) {
       sessions_.startHandshake(id);
     }
   }
@@ -182,7 +198,9 @@ void Device::needHandshake(noise::PeerId peer, dataplane::HandshakeReason) {
 }
 
 void Device::keyConfirmed(noise::PeerId peer) {
-  sessions_.keyConfirmed(peer);
+  if (!sessions_.keyConfirmed(peer)) {
+    adoptConfirmedSession(peer);
+  }
 }
 
 void Device::endpointMoved(noise::PeerId id, const Endpoint& endpoint) {
@@ -246,13 +264,18 @@ void Device::dropStaged(noise::PeerId peer) {
 }
 
 void Device::dropKeys(noise::PeerId peer) {
-  parts_.dataPlane.dropKeys(peer);
+  if (auto dropped = parts_.dataPlane.dropKeys(peer); !dropped) {
+    spdlog::warn("{}: {}", options_.name, dropped.error().message);
+  }
 }
 
 void Device::peerTimestampAccepted(noise::PeerId id, const noise::Tai64n& timestamp) {
   Peer* peer = find(id);
   if (peer == nullptr) {
     return;
+  }
+  if (auto kept = parts_.dataPlane.keepMark(id, markOfTimestamp(timestamp)); !kept) {
+    spdlog::warn("{}: peer {}: {}", options_.name, peer->label(), kept.error().message);
   }
   StoredPeer stored = parts_.state.peer(peer->publicKey);
   stored.greatestTimestamp = timestamp;

@@ -107,6 +107,10 @@ DeviceSnapshot Device::snapshot() const {
     }
   }
   const std::vector<dataplane::PeerStats> stats = parts_.dataPlane.peerStats();
+  if (stats.empty() && !peers_.empty()) {
+    snapshot.warnings.push_back(fmt::format(
+        "the {} data plane does not tell of its peers: counters are missing", snapshot.backend));
+  }
   for (const auto& [id, peer] : peers_) {
     const auto found = std::ranges::find(stats, id, &dataplane::PeerStats::id);
     snapshot.peers.push_back(snapshotOf(*peer, found == stats.end() ? nullptr : &*found));

@@ -33,8 +33,9 @@ class SpawnSetup {
   SpawnSetup(const SpawnSetup&) = delete;
   SpawnSetup& operator=(const SpawnSetup&) = delete;
 
-  /// `input` and `output` of -1 stand for /dev/null and for our own standard output. Returns errno.
-  int prepare(int input, int output) {
+  /// `input`, `output` and `errors` of -1 stand for /dev/null and for our own standard output and
+  /// error. Returns errno.
+  int prepare(int input, int output, int errors) {
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
@@ -53,6 +54,9 @@ class SpawnSetup {
     }
     if (error == 0 && output >= 0) {
       error = posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
+    }
+    if (error == 0 && errors >= 0) {
+      error = posix_spawn_file_actions_adddup2(&actions_, errors, STDERR_FILENO);
     }
     if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);
     if (error == 0) error = posix_spawn_file_actions_addchdir_np(&actions_, "/");
@@ -172,7 +176,9 @@ Result<CommandResult> runCommand(const Command& command) {
     output = std::move(*file);
   }
   SpawnSetup setup;
-  if (const int error = setup.prepare(input.get(), output.get()); error != 0) {
+  if (const int error =
+          setup.prepare(input.get(), output.get(), command.keepErrors ? output.get() : -1);
+      error != 0) {
     return failErrno(error, "{}", command.arguments.front());
   }
   std::vector<std::string> arguments = command.arguments;

@@ -27,6 +27,8 @@ struct Command {
   /// Bytes of standard output to keep; with 0 the program writes to ours. A write past the limit
   /// fails in the program.
   std::size_t outputLimit = 0;
+  /// Standard error is kept with the output, instead of going to ours.
+  bool keepErrors = false;
   /// After this the program and all of its process group are killed.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
 };

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "config/parser.hpp"
+#include "control/module_loader.hpp"
 #include "control/sysctl_file.hpp"
 
 namespace adit::control {
@@ -256,13 +257,10 @@ Result<void> DirectPrivileged::setDns(const std::vector<IpAddress>& servers,
 }
 
 Result<void> DirectPrivileged::loadModule() {
-  const std::string program = findProgram("modprobe", system_.searchPath);
-  if (program.empty()) return fail("modprobe is not installed (package kmod)");
-  return runProgram({.arguments = {program, "-q", "adit"},
-                     .environment = {fmt::format("PATH={}", system_.searchPath)},
-                     .input = {},
-                     .timeout = system_.commandTimeout},
-                    "the kernel module adit does not load");
+  if (!config_ || config_->interface.backend == config::Backend::Userspace) {
+    return refused({fmt::format("{} does not ask for the kernel module", configFile_), 0});
+  }
+  return loadAditModule(system_.searchPath, system_.commandTimeout);
 }
 
 Result<UniqueFd> DirectPrivileged::openTun() {

@@ -161,6 +161,8 @@ class DataPlane {
   /// "kernel" or "userspace".
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Megabytes per second on one core, by suite number, as this data plane measured them.
+  /// Of what moves the packets, for example "0.1.0", where that is another program than this.
+  [[nodiscard]] virtual std::string_view version() const { return {}; }
   [[nodiscard]] virtual std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds() const = 0;
 
   /// Empty where the peers go with the process that moves the packets.

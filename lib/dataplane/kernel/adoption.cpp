@@ -54,10 +54,22 @@ Result<DeviceAnswer> readDevice(netlink::GenlChannel& channel, Interface interfa
 
 }  // namespace
 
+Error versionMismatch(std::uint32_t version) {
+  return {fmt::format("adit.ko speaks version {} of its interface, too {} for this adit, which "
+                      "knows {} to {}",
+                      version, version < kOldestVersion ? "old" : "new", kOldestVersion,
+                      kNewestVersion),
+          EPROTONOSUPPORT};
+}
+
 Result<std::unique_ptr<netlink::GenlChannel>> openChannel() {
   auto opened = netlink::GenlSocket::open(
       ADIT_GENL_NAME,
       {.oldest = kOldestVersion, .newest = kNewestVersion, .groups = {}, .receiveBuffer = 4 << 20});
+  if (!opened && opened.error().code == EPROTONOSUPPORT) {
+    const auto family = netlink::findGenlFamily(ADIT_GENL_NAME);
+    return tl::unexpected(family ? versionMismatch(family->version) : opened.error());
+  }
   if (!opened) return tl::unexpected(opened.error());
   return std::unique_ptr<netlink::GenlChannel>(std::move(*opened));
 }
@@ -66,11 +78,6 @@ Result<bool> isClaimed(netlink::GenlChannel& channel, std::uint32_t interface) {
   const auto device = readDevice(channel, interface);
   if (!device) return tl::unexpected(device.error());
   return device->claimant != 0;
-}
-
-std::string moduleVersion(netlink::GenlChannel& channel, std::uint32_t interface) {
-  const auto device = readDevice(channel, interface);
-  return device ? device->module : std::string();
 }
 
 Result<std::unique_ptr<DataPlane>> KernelDataPlane::create(
@@ -114,6 +121,7 @@ Result<void> KernelDataPlane::adopt() {
                .firewallMark = device->firewallMark,
                .bindAddress = device->bindAddress,
                .publicKey = device->publicKey};
+  module_ = device->module;
   suiteSpeeds_ = device->suiteSpeeds;
   inheritance_.publicKey = device->publicKey;
   inheritance_.nextId = device->lastPeerId + 1;

@@ -23,6 +23,8 @@ extern const std::string_view kLinkKind;
 /// The module's family. ENOENT: adit.ko is not loaded, and does not load by itself.
 /// EPROTONOSUPPORT: its version is not among those above.
 Result<std::unique_ptr<netlink::GenlChannel>> openChannel();
+/// Says that a version is too old or too new; EPROTONOSUPPORT.
+Error versionMismatch(std::uint32_t version);
 
 struct KernelOptions {
   /// Name of the interface, 1 to 15 bytes.
@@ -45,7 +47,5 @@ Result<std::unique_ptr<DataPlane>> createKernelDataPlane(
 
 /// Whether a daemon serves the interface right now.
 Result<bool> isClaimed(netlink::GenlChannel& channel, std::uint32_t interface);
-/// As the module reports it with the interface, for example "0.1.0"; empty where it does not.
-std::string moduleVersion(netlink::GenlChannel& channel, std::uint32_t interface);
 
 }  // namespace adit::dataplane::kernel

@@ -22,6 +22,7 @@ class KernelDataPlane final : public DataPlane {
 
   void destroyInterface() override;
   [[nodiscard]] std::string_view name() const override { return "kernel"; }
+  [[nodiscard]] std::string_view version() const override { return module_; }
   [[nodiscard]] std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds() const override {
     return suiteSpeeds_;
   }
@@ -84,6 +85,7 @@ class KernelDataPlane final : public DataPlane {
   const Clock& clock_;
   const std::string name_;
   const Interface interface_;
+  std::string module_;
   std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds_{};
   Inheritance inheritance_;
   /// What the module has now.

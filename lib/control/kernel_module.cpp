@@ -1,0 +1,73 @@
+#include "control/kernel_module.hpp"
+
+#include <sys/utsname.h>
+
+#include <cerrno>
+
+namespace adit::control {
+namespace {
+
+std::string kernelRelease() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.release : "this kernel";
+}
+
+ModuleUnavailable explainOpenFailure(const Error& error) {
+  switch (error.code) {
+    case EPROTONOSUPPORT:
+      return {error.message,
+              "let adit and adit.ko come from the same release, and load the module anew"};
+    case EPERM:
+    case EACCES:
+      return {"aditd may not use adit.ko here: CAP_NET_ADMIN is missing", "run aditd as root"};
+    default:
+      return {error.message, "look into the kernel's log (dmesg)"};
+  }
+}
+
+}  // namespace
+
+ModuleUnavailable explainLoadFailure(const Error& error, const std::string& kernel) {
+  switch (error.code) {
+    case ENOENT:
+      return {fmt::format("adit.ko is not installed for Linux {}", kernel),
+              "install it (DKMS, or `make -C kmod install`)"};
+    case EKEYREJECTED:
+    case ENOKEY:
+      return {"adit.ko is refused by Secure Boot: it has no signature that the kernel trusts",
+              "sign it and enroll the key (`mokutil --import`)"};
+    case EPERM:
+      return {"the kernel takes no modules (lockdown, or kernel.modules_disabled = 1)",
+              "load adit.ko early at boot, or lift that"};
+    case EACCES:
+      return {"aditd may not load modules here (CAP_SYS_MODULE is missing, as in a container)",
+              "run `modprobe adit` on the host"};
+    case ENOEXEC:
+      return {fmt::format("adit.ko was built for another kernel than Linux {}", kernel),
+              "build it again (`dkms autoinstall`)"};
+    default:
+      return {error.message, "look into the kernel's log (dmesg)"};
+  }
+}
+
+tl::expected<std::unique_ptr<netlink::GenlChannel>, ModuleUnavailable> openKernelModule(
+    const OpenChannel& open, Privileged& privileged) {
+  auto channel = open();
+  if (!channel && channel.error().code == ENOENT) {
+    if (auto loaded = privileged.loadModule(); !loaded) {
+      return tl::unexpected(explainLoadFailure(loaded.error(), kernelRelease()));
+    }
+    channel = open();
+    if (!channel && channel.error().code == ENOENT) {
+      return tl::unexpected(
+          ModuleUnavailable{"adit.ko is loaded, but does not serve this network namespace",
+                            "run aditd on the host, or use Backend = userspace"});
+    }
+  }
+  if (!channel) {
+    return tl::unexpected(explainOpenFailure(channel.error()));
+  }
+  return *std::move(channel);
+}
+
+}  // namespace adit::control
