@@ -169,8 +169,9 @@ def _run(options: argparse.Namespace) -> int:
     )
     with tempfile.TemporaryDirectory(prefix="adit-vm-") as name:
         scratch = Path(name)
-        base = image.base(kernel)
-        extra = Contents(run, scratch).write()
+        archive = image.describe(kernel, debugging=options.shell)
+        base = image.cached(archive, kernel)
+        extra = Contents(run, archive, scratch).write()
         initrd = scratch / "initrd"
         with initrd.open("wb") as out:
             for part in (base, extra):

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import modules
+from .cpio import Archive
 from .errors import VmError
-from .image import BaseImage
+from .image import Image
 from .kernels import Kernel
 from .libraries import is_elf
 
@@ -51,10 +52,10 @@ class Run:
 
 
 class Contents:
-    def __init__(self, run: Run, scratch: Path):
+    def __init__(self, run: Run, base: Archive, scratch: Path):
         self.run = run
         self.scratch = scratch
-        self.image = BaseImage()
+        self.image = Image(below=base)
 
     def write(self) -> Path:
         """All of it as an archive in the scratch folder."""

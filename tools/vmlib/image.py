@@ -53,10 +53,13 @@ PROGRAMS = (
     Program("nsenter", "util-linux", required=False),
     Program("unshare", "util-linux", required=False),
     Program("wireguard-go", "wireguard-go", required=False),
+)
+# For a person at the guest's shell; they would lengthen every boot.
+DEBUGGING = (
     Program("tcpdump", "tcpdump", required=False),
     Program("strace", "strace", required=False),
     Program("gdbserver", "gdbserver", required=False),
-    Program("perf", "linux-perf", required=False),
+    Program("less", "less", required=False),
 )
 # Copied when they exist: names of protocols, terminals, what iproute2 calls its tables.
 FILES = (
@@ -76,9 +79,16 @@ LIBRARIES = (
     "/lib/x86_64-linux-gnu/libnss_dns.so.2",
     "/lib/x86_64-linux-gnu/libnss_files.so.2",
 )
-PYTHON_WITHOUT = (
+# Parts of Python's library that no test needs: folders, then the beginnings of file names.
+PYTHON_WITHOUT = {
     *("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "pydoc_data"),
     *("distutils", "venv", "dist-packages", "site-packages", "curses", "sqlite3", "dbm", "wsgiref"),
+    *("asyncio", "unittest", "xml", "xmlrpc", "multiprocessing", "html", "msilib", "zoneinfo"),
+}
+PYTHON_WITHOUT_FILES = (
+    *("_codecs_", "_test", "_xx", "xx", "_pydecimal", "_pyio", "turtle", "pydoc", "doctest"),
+    *("audio", "imaplib", "nntplib", "mailbox", "smtp", "telnetlib", "tarfile", "zipfile"),
+    *("pickletools", "pdb", "optparse", "_tkinter", "_sqlite3", "_dbm", "_gdbm", "_curses", "aifc"),
 )
 ACCOUNTS = (
     ("root", 0, "/root", "/bin/bash"),
@@ -113,11 +123,15 @@ FOLDERS = (
 )
 
 
-class BaseImage:
-    """Collects host files, and the libraries of those that are programs."""
+class Image:
+    """Collects host files, and the libraries of those that are programs.
 
-    def __init__(self) -> None:
+    below: an archive that the guest unpacks before this one; its libraries need not come again.
+    """
+
+    def __init__(self, below: Archive | None = None) -> None:
         self.archive = Archive()
+        self._below = below or Archive()
         self._binaries: list[Path] = []
 
     def add(self, source: Path, guest: str | None = None) -> None:
@@ -128,7 +142,7 @@ class BaseImage:
 
     def finish(self) -> Archive:
         for library in needed(self._binaries):
-            if str(library) not in self.archive:
+            if str(library) not in self.archive and str(library) not in self._below:
                 self.archive.copy(str(library), library)
         return self.archive
 
@@ -138,9 +152,9 @@ def find_program(name: str) -> Path | None:
     return Path(path) if path else None
 
 
-def _programs(image: BaseImage) -> None:
+def _programs(image: Image, debugging: bool) -> None:
     missing = []
-    for program in PROGRAMS:
+    for program in (*PROGRAMS, *(DEBUGGING if debugging else ())):
         path = find_program(program.name)
         if path is not None:
             image.add(path.resolve(), str(path))
@@ -153,12 +167,14 @@ def _programs(image: BaseImage) -> None:
     if missing:
         names = " ".join(dict.fromkeys(missing))
         raise Unavailable(f"the guest needs programs of these packages: apt-get install {names}")
-    for name in ("modprobe", "insmod", "rmmod", "lsmod", "modinfo", "depmod"):
+    # Not modprobe: guest-init makes that link, since the kernel's built-in parts would load modules
+    # while they start, one after the other and each with a process of its own, for seconds.
+    for name in ("insmod", "rmmod", "lsmod", "modinfo", "depmod"):
         image.archive.symlink(f"/usr/sbin/{name}", "../bin/kmod")
     image.archive.symlink("/usr/bin/sh", "dash")
 
 
-def _busybox(image: BaseImage) -> None:
+def _busybox(image: Image) -> None:
     """Every applet that no real program stands for."""
     path = find_program("busybox")
     assert path is not None
@@ -166,11 +182,11 @@ def _busybox(image: BaseImage) -> None:
     listing = subprocess.run([path, "--list"], capture_output=True, text=True, check=True)
     for applet in listing.stdout.split():
         places = [f"/usr/{folder}/{applet}" for folder in ("bin", "sbin")]
-        if not any(place in image.archive for place in places):
+        if applet != "modprobe" and not any(place in image.archive for place in places):
             image.archive.symlink(places[0], "busybox")
 
 
-def _python(image: BaseImage) -> None:
+def _python(image: Image) -> None:
     """Debian's Python with its compiled standard library."""
     script = "import sysconfig, json; print(json.dumps(sysconfig.get_path('stdlib')))"
     done = subprocess.run([PYTHON, "-Ic", script], capture_output=True, text=True, check=True)
@@ -186,11 +202,12 @@ def _python(image: BaseImage) -> None:
         ]
         for name in files:
             path = Path(folder, name)
-            if path.suffix in (".py", ".pyc", ".so") and path.is_file():
+            unwanted = name.startswith(PYTHON_WITHOUT_FILES) or ".opt-" in name
+            if path.suffix in (".py", ".pyc", ".so") and path.is_file() and not unwanted:
                 image.add(path)
 
 
-def _modules(image: BaseImage, kernel: Kernel) -> None:
+def _modules(image: Image, kernel: Kernel) -> None:
     dependencies = modules.parse_dependencies((kernel.modules / "modules.dep").read_text())
     guest = f"/usr/lib/modules/{kernel.release}"
     for path in modules.wanted(dependencies):
@@ -199,7 +216,7 @@ def _modules(image: BaseImage, kernel: Kernel) -> None:
         image.archive.copy(f"{guest}/{index.name}", index)
 
 
-def _skeleton(image: BaseImage) -> None:
+def _skeleton(image: Image) -> None:
     archive = image.archive
     for name in Archive.MERGED:
         archive.symlink(f"/{name}", f"usr/{name}")
@@ -220,15 +237,19 @@ def _skeleton(image: BaseImage) -> None:
     archive.file("/init", (HERE / "guest-init").read_bytes(), 0o755)
 
 
-def base(kernel: Kernel) -> Path:
-    """The cached archive for this kernel; made when anything in it has changed."""
-    image = BaseImage()
+def describe(kernel: Kernel, debugging: bool) -> Archive:
+    """All that is in the base image; `debugging` adds tools for a person."""
+    image = Image()
     _skeleton(image)
-    _programs(image)
+    _programs(image, debugging)
     _busybox(image)
     _python(image)
     _modules(image, kernel)
-    archive = image.finish()
+    return image.finish()
+
+
+def cached(archive: Archive, kernel: Kernel) -> Path:
+    """The archive's file; written when anything in it has changed."""
     key = hashlib.sha256("\n".join(archive.listing()).encode()).hexdigest()[:20]
     where = cache.folder("vm")
     path = where / f"base-{kernel.release}-{key}.cpio"

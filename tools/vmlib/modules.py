@@ -33,7 +33,13 @@ WANTED = (
     "net/sched/*",
     "net/xfrm/*",
 )
-UNWANTED = ("*/ipvs/*", "*/ipset/*", "*test*", "lib/raid6/*", "crypto/async_tx/*", "*/ila/*")
+UNWANTED = (
+    *("*/ipvs/*", "*/ipset/*", "*/xt_*", "*/ip_tables.ko", "*/ip6_tables.ko", "*/iptable_*"),
+    *("*/ip6table_*", "*/ipt_*", "*/ip6t_*", "*/arp*table*", "*/ebt*", "*/br_netfilter.ko"),
+    *("*test*", "lib/raid6/*", "lib/zstd/*", "crypto/async_tx/*", "*/ila/*", "*/tcp_[!b]*"),
+    *("crypto/*fish*", "crypto/cast*", "crypto/camellia*", "crypto/serpent*", "arch/*/cast*"),
+    *("arch/*fish*", "arch/*camellia*", "arch/*serpent*", "arch/*aria*", "arch/*sm[34]*"),
+)
 
 Dependencies = dict[str, list[str]]
 
