@@ -18,6 +18,8 @@ namespace {
 constexpr int kDumpAttempts = 5;
 /// The kernel sends dumps in pieces of at most 32 KiB.
 constexpr std::size_t kReceiveBuffer = 64 * 1024;
+/// What the kernel may queue of a dump, or of a single answer.
+constexpr int kQueryBuffer = 256 * 1024;
 /// Events that arrived in the midst of requests; more count as lost.
 constexpr std::size_t kMaximumWaiting = 4096;
 constexpr std::uint8_t kControllerVersion = 2;
@@ -140,11 +142,11 @@ Result<void> Conversation::exchange(GenlRequest& request, std::uint16_t family,
   }
   std::optional<Result<void>> outcome;
   const auto sort = [&](const nlmsghdr* part) {
-    // Messages of its own accord have no number; one of another number answers a request whose
-    // outcome was given up.
-    if (part->nlmsg_seq == 0) {
+    // What the kernel sends by itself is addressed to nobody, or has no number.
+    if (part->nlmsg_pid == 0 || part->nlmsg_seq == 0) {
       return unsolicited(part);
     }
+    // Another number is the answer to a request whose outcome was given up.
     if (part->nlmsg_seq != sequence_ || outcome) {
       return;
     }
@@ -222,7 +224,7 @@ Result<GenlFamily> findFamily(Conversation& conversation, std::string_view name)
 }  // namespace
 
 Result<GenlFamily> findGenlFamily(std::string_view name) {
-  auto conversation = Conversation::open(static_cast<int>(kReceiveBuffer));
+  auto conversation = Conversation::open(kQueryBuffer);
   if (!conversation) {
     return tl::unexpected(conversation.error());
   }
@@ -364,7 +366,7 @@ Result<std::unique_ptr<GenlSocket>> GenlSocket::open(std::string_view name,
   if (!changes) {
     return tl::unexpected(changes.error());
   }
-  auto queries = Conversation::open(options.receiveBuffer);
+  auto queries = Conversation::open(kQueryBuffer);
   if (!queries) {
     return tl::unexpected(queries.error());
   }

@@ -100,7 +100,7 @@ class GenlSocket final : public GenlChannel {
     std::uint32_t newest = 255;
     /// Multicast groups to join.
     std::vector<std::string> groups;
-    /// Bytes that the kernel may queue for this process.
+    /// Bytes of events that the kernel may queue for this process.
     int receiveBuffer = 4 << 20;
   };
   /// In the network namespace of the calling thread. ENOENT: there is no such family, or not a
