@@ -61,7 +61,8 @@ enum class Drop : std::uint8_t {
   Malformed,         ///< outer: too short, unknown type or suite, wrong length
   UnknownIndex,      ///< outer data: no session with this receiver index
   BadMac,            ///< handshake: mac1 is wrong
-  HandshakeQueue,    ///< handshake or control message: the queue to the control thread was full
+  HandshakeQueue,    ///< handshake or control message: the queue to the control thread was full,
+                     ///< or the peer sends too many
   Authentication,    ///< outer data: tag is wrong
   Replay,            ///< outer data: counter seen before or too old
   KeyExpired,        ///< either way: the session's age or message limit was reached
@@ -160,9 +161,9 @@ class DataPlane {
 
   /// "kernel" or "userspace".
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// Megabytes per second on one core, by suite number, as this data plane measured them.
   /// Of what moves the packets, for example "0.1.0", where that is another program than this.
   [[nodiscard]] virtual std::string_view version() const { return {}; }
+  /// Megabytes per second on one core, by suite number, as this data plane measured them.
   [[nodiscard]] virtual std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds() const = 0;
 
   /// Empty where the peers go with the process that moves the packets.

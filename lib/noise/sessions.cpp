@@ -66,6 +66,7 @@ void Sessions::changePolicy(Peer& peer, const PeerPolicy& policy) {
   if (!peer.allowed.contains(peer.preferred)) peer.preferred = peer.allowed.lowest();
   if (!policy.extensions) {
     peer.offer.reset();
+    peer.heldControl.reset();
     peer.controlAt.reset();
   }
   const bool wrongSession = peer.current && !peer.allowed.contains(peer.current->suite);
@@ -207,6 +208,7 @@ void Sessions::releaseSessions(Peer& peer) {
   }
   peer.wipeAt.reset();
   peer.controlAt.reset();
+  peer.heldControl.reset();
 }
 
 /// Keeps the peer's entry in `deadlines_` at its earliest timer.
@@ -217,6 +219,7 @@ void Sessions::schedule(Peer& peer) {
   };
   if (peer.attempt) consider(peer.attempt->nextInitiation);
   consider(peer.controlAt);
+  if (peer.heldControl) consider(*peer.controlHeard + timing_.controlSpacing);
   consider(peer.wipeAt);
   if (earliest == peer.deadline) return;
   if (peer.deadline) deadlines_.erase({*peer.deadline, peer.policy.id});
@@ -230,6 +233,7 @@ void Sessions::runPeerTimers(Peer& peer) {
     releaseSessions(peer);
     actions_.dropKeys(peer.policy.id);
   }
+  hearControl(peer);
   if (peer.controlAt && *peer.controlAt <= now) sendControlIfUnanswered(peer);
   if (peer.attempt && peer.attempt->nextInitiation <= now) retransmit(peer);
   schedule(peer);

@@ -241,6 +241,7 @@ class Sessions {
   void replace(std::optional<Session>& slot, std::optional<Session> session);
   void established(Peer& peer);
   void announce(Peer& peer);
+  void hearControl(Peer& peer);
   void sendControlIfUnanswered(Peer& peer);
   void sendControl(Peer& peer, bool wantsAnswer);
   [[nodiscard]] std::optional<crypto::Suite> chosenSuite(const Peer& peer) const;

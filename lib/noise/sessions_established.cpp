@@ -73,6 +73,7 @@ void Sessions::established(Peer& peer) {
   if (role == Role::Responder && oldOffer && chosenSuite(peer) != suite) {
     // It came with another suite than we both know of: it has started anew.
     peer.offer.reset();
+    peer.heldControl.reset();
     peer.controlSent = 0;
   }
   if (peer.offer) {
@@ -89,12 +90,26 @@ void Sessions::control(PeerId id, std::span<const std::uint8_t> message) {
   if (peer == nullptr || !peer->policy.extensions) return;
   const auto decoded = decodeControl(message);
   if (!decoded) return;
-  peer->offer = decoded->offer;
-  peer->offerReceived = clock_.now();
-  peer->controlAt.reset();
-  if (decoded->wantsAnswer) sendControl(*peer, false);
-  settleSuite(*peer);
+  const bool answerOwed = peer->heldControl && peer->heldControl->wantsAnswer;
+  peer->heldControl = *decoded;
+  peer->heldControl->wantsAnswer = decoded->wantsAnswer || answerOwed;
+  hearControl(*peer);
   schedule(*peer);
+}
+
+/// Acts on the peer's newest message when its turn has come: that may send a packet, write a file
+/// and start a handshake, none of which a hostile peer shall have at the rate of its packets.
+void Sessions::hearControl(Peer& peer) {
+  const BootTime now = clock_.now();
+  if (!peer.heldControl) return;
+  if (peer.controlHeard && now - *peer.controlHeard < timing_.controlSpacing) return;
+  const ControlMessage message = *std::exchange(peer.heldControl, std::nullopt);
+  peer.controlHeard = now;
+  peer.offer = message.offer;
+  peer.offerReceived = now;
+  peer.controlAt.reset();
+  if (message.wantsAnswer) sendControl(peer, false);
+  settleSuite(peer);
 }
 
 /// Tells a peer of our offer, or a changed one.

@@ -75,6 +75,9 @@ struct Sessions::Peer {
 
   std::optional<SuiteOffer> offer;
   BootTime offerReceived{};
+  /// When a message of the peer was last acted on, and the newest one that waits for its turn.
+  std::optional<BootTime> controlHeard;
+  std::optional<ControlMessage> heldControl;
   unsigned controlSent = 0;
   std::optional<BootTime> controlAt;
   std::optional<BootTime> upgradeNotBefore;

@@ -33,6 +33,8 @@ struct Timing {
   std::chrono::nanoseconds loadHysteresis = std::chrono::seconds(1);
   /// Between two control messages to a peer that has not answered.
   std::chrono::nanoseconds controlInterval = std::chrono::seconds(ADIT_REKEY_TIMEOUT);
+  /// Between two control messages of a peer that are acted on, at least.
+  std::chrono::nanoseconds controlSpacing = std::chrono::seconds(1);
   /// After a change of suite that the peer did not answer, how long it is not tried again.
   std::chrono::nanoseconds upgradeHoldOff = std::chrono::minutes(10);
   std::uint64_t rekeyAfterMessagesChaCha = ADIT_REKEY_AFTER_MESSAGES_CHACHA;

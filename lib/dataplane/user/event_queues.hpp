@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -12,6 +13,7 @@
 
 #include "noise/types.hpp"
 #include "util/address.hpp"
+#include "util/clock.hpp"
 #include "wire/control.h"
 #include "wire/messages.h"
 
@@ -68,6 +70,28 @@ class HandshakeRing {
   std::vector<HandshakeDatagram> ring_;
   std::size_t first_ = 0;
   std::size_t count_ = 0;
+};
+
+/// How many control messages of one peer reach the control thread, which all peers share: a few at
+/// once and five per second, where an honest peer sends two or three per session. Thread-safe.
+class ControlLimiter {
+ public:
+  static constexpr std::chrono::nanoseconds kInterval = std::chrono::milliseconds(200);
+  static constexpr int kBurst = 10;
+
+  /// Whether one more may pass now.
+  [[nodiscard]] bool take(BootTime now) {
+    BootTime::rep full = fullAt_.load(std::memory_order_relaxed);
+    for (;;) {
+      const BootTime::rep next = std::max(full, now.count()) + kInterval.count();
+      if (next - now.count() > kBurst * kInterval.count()) return false;
+      if (fullAt_.compare_exchange_weak(full, next, std::memory_order_relaxed)) return true;
+    }
+  }
+
+ private:
+  /// When a whole burst may pass again.
+  std::atomic<BootTime::rep> fullAt_{0};
 };
 
 struct ControlMessage {

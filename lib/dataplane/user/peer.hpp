@@ -6,6 +6,7 @@
 #include "dataplane/dataplane.hpp"
 #include "dataplane/user/counters.hpp"
 #include "dataplane/user/endpoint_cell.hpp"
+#include "dataplane/user/event_queues.hpp"
 #include "dataplane/user/key_history.hpp"
 #include "dataplane/user/key_slots.hpp"
 #include "dataplane/user/peer_timers.hpp"
@@ -59,6 +60,7 @@ struct Peer {
   KeySlots slots;
   EndpointCell endpoint;
   StagingQueue staging;
+  ControlLimiter controlLimiter;
   ActivityCells activity;
   DropCounters drops;
   Counter rxBytes;

@@ -266,8 +266,11 @@ void RxLoop::confirm(Session& session) {
 void RxLoop::acceptPlaintext(Peer& peer, std::span<std::uint8_t> plaintext,
                              const Received& received) {
   if ((plaintext[0] >> 4) == kControlNibble) {
-    if (!device_.controls.push(peer.id, plaintext)) device_.drop(Drop::HandshakeQueue, &peer);
-    device_.controlSignal.notify();
+    if (peer.controlLimiter.take(now_) && device_.controls.push(peer.id, plaintext)) {
+      device_.controlSignal.notify();
+    } else {
+      device_.drop(Drop::HandshakeQueue, &peer);
+    }
     return;
   }
   auto inner = parseInnerPacket(plaintext);

@@ -425,6 +425,26 @@ TEST_CASE("control messages pass both ways", "[root][plane]") {
              Drop::HandshakeQueue);
 }
 
+TEST_CASE("a flood of control messages reaches the control thread a few times", "[root][plane]") {
+  if (!test::canMakeNamespaces()) return;
+  Plane f;
+  f.connect();
+  const std::vector<std::uint8_t> message{ADIT_CONTROL_VERSION, ADIT_CONTROL_END};
+  constexpr std::uint64_t kMessages = 50;
+  for (std::uint64_t i = 0; i < kMessages; ++i)
+    f.socket.send(f.peer->seal(message), f.listening);
+  CHECK(f.until(
+      [&] { return f.events.controls.size() + f.drops(Drop::HandshakeQueue) == kMessages; }));
+  CHECK(f.events.controls.size() == 10);
+  // The test's clock stands still; five come with each second.
+  f.clock.advance(1s);
+  for (std::uint64_t i = 0; i < kMessages; ++i)
+    f.socket.send(f.peer->seal(message), f.listening);
+  CHECK(f.until(
+      [&] { return f.events.controls.size() + f.drops(Drop::HandshakeQueue) == 2 * kMessages; }));
+  CHECK(f.events.controls.size() == 15);
+}
+
 TEST_CASE("keys are refused twice, for another peer, and under a used index", "[root][plane]") {
   if (!test::canMakeNamespaces()) return;
   Plane f;

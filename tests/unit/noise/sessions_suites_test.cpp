@@ -283,6 +283,37 @@ TEST_CASE_METHOD(Simulated, "a new pin ends a session of another suite at once")
   CHECK(b.plane->currentSuite() == Suite::Aes128Gcm);
 }
 
+TEST_CASE_METHOD(Simulated, "a peer that floods control messages is heard once per second") {
+  traffic(a, 1s, 60s);
+  runFor(30s);
+  REQUIRE(a.state().suite == Suite::Aes256Gcm);
+  onPacket = [](Side&, Packet& packet) { return packet.kind != Packet::Kind::Control; };
+  const auto answers = a.controls.size();
+  const auto chosen = a.suitesChosen;
+  const auto initiations = a.initiations.size();
+  const auto message = [](Suite suite) {
+    return encodeControl({{SuiteSet::only(suite), {1, 1, 1}}, true});
+  };
+  for (int i = 0; i < 10'000; ++i) {
+    a.sessions->control(Side::kPeer,
+                        message(i % 2 == 0 ? Suite::ChaCha20Poly1305 : Suite::Aes256Gcm));
+    runFor(1ms);
+  }
+  CHECK(a.controls.size() - answers <= 11);
+  CHECK(a.controls.size() - answers >= 9);
+  CHECK(a.suitesChosen - chosen <= 11);
+  CHECK(a.initiations.size() - initiations <= 3);
+  // The last word counts, and whoever was left without an answer gets it.
+  a.sessions->control(Side::kPeer, message(Suite::Aes128Gcm));
+  a.sessions->control(Side::kPeer, encodeControl({{SuiteSet::only(Suite::Aes256Gcm), {}}, false}));
+  const auto before = a.controls.size();
+  runFor(1s);
+  CHECK(a.state().peerOffer->allowed == SuiteSet::only(Suite::Aes256Gcm));
+  CHECK(a.controls.size() == before + 1);
+  runFor(10s);
+  CHECK(a.controls.size() == before + 1);
+}
+
 TEST_CASE_METHOD(Simulated, "a malformed control message is ignored") {
   traffic(a, 1s, 40s);
   runFor(20s);

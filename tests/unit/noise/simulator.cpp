@@ -260,6 +260,7 @@ void Side::peerTimestampAccepted(PeerId, const Tai64n& timestamp) {
 
 void Side::suiteChosen(PeerId, crypto::Suite suite) {
   policy.rememberedSuite = suite;
+  ++suitesChosen;
 }
 
 void Side::handshakeCompleted(PeerId, Role role, crypto::Suite suite) {

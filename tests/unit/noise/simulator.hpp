@@ -154,6 +154,7 @@ class Side final : public SessionActions {
   unsigned failed = 0;
   unsigned keysDropped = 0;
   unsigned stagedDropped = 0;
+  unsigned suitesChosen = 0;
   std::set<KeyBytes> keysEver;
 };
 
