@@ -118,12 +118,12 @@ void TxBatch::addSegments(Session& session, Segmenter& segmenter, std::uint8_t i
       }
       return;
     }
-    sealSegments(segmenter, count, *counter);
+    sealSegments(segmenter, count, *counter, mtu);
   }
 }
 
-void TxBatch::sealSegments(Segmenter& segmenter, std::size_t count, std::uint64_t counter) {
-  const unsigned mtu = device_.mtu.load(std::memory_order_relaxed);
+void TxBatch::sealSegments(Segmenter& segmenter, std::size_t count, std::uint64_t counter,
+                           unsigned mtu) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::span<std::uint8_t> packet = segmenter.next();
     const std::size_t padded = paddedLength(packet.size(), mtu);

@@ -42,7 +42,8 @@ class TxBatch {
   [[nodiscard]] std::size_t room() const;
   void placed(std::size_t length);
   void sealPending();
-  void sealSegments(Segmenter& segmenter, std::size_t count, std::uint64_t counter);
+  // `mtu` is the one that room was made by: the device's may have changed since.
+  void sealSegments(Segmenter& segmenter, std::size_t count, std::uint64_t counter, unsigned mtu);
   std::uint8_t* writeHeader(std::uint8_t* datagram, std::uint64_t counter) const;
   void send();
   void stage(std::span<const std::uint8_t> packet);
