@@ -20,11 +20,18 @@ Session::Session(Peer& peer, const noise::SessionKeys& keys, BootTime now)
 std::optional<std::uint64_t> Session::reserve(std::uint64_t count) {
   const std::uint64_t limit = limits_.rejectAfterMessages;
   const auto fits = [&](std::uint64_t from) { return from < limit && limit - from >= count; };
-  // Looked at before adding, so that failed attempts never carry the counter far past the limit.
-  if (!fits(counter_.load(std::memory_order_relaxed))) return std::nullopt;
-  const std::uint64_t first = counter_.fetch_add(count, std::memory_order_relaxed);
-  if (!fits(first)) return std::nullopt;
-  return first;
+  std::uint64_t first = counter_.load(std::memory_order_relaxed);
+  while (fits(first)) {
+    if (counter_.compare_exchange_weak(first, first + count, std::memory_order_relaxed)) {
+      return first;
+    }
+  }
+  // What is left is too little for some batch: given up, so that canSend() says so, and nobody
+  // tries the same packets over and over under this key.
+  while (first < limit &&
+         !counter_.compare_exchange_weak(first, limit, std::memory_order_relaxed)) {
+  }
+  return std::nullopt;
 }
 
 bool Session::canSend(BootTime now) const {

@@ -32,7 +32,7 @@ class Session {
   [[nodiscard]] const crypto::AeadKey& receiveKey() const { return *receiveKey_; }
 
   /// Reserves `count` counters, each of which is given out once; returns the first one. Nothing
-  /// when that would reach the message limit. `count` is at most 2^10.
+  /// when that would pass the message limit, which counts as reached from then on.
   std::optional<std::uint64_t> reserve(std::uint64_t count);
   [[nodiscard]] std::uint64_t sent() const { return counter_.load(std::memory_order_relaxed); }
 

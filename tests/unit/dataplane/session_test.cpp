@@ -1,6 +1,8 @@
 #include "dataplane/user/session.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "dataplane/user/key_history.hpp"
 #include "dataplane/user/key_slots.hpp"
@@ -39,13 +41,43 @@ TEST_CASE("counters are given out once, up to the limit", "[session]") {
   CHECK(session.reserve(10) == 0);
   CHECK(session.reserve(1) == 10);
   CHECK(session.reserve(64) == 11);
-  CHECK_FALSE(session.reserve(26));
-  CHECK(session.reserve(25) == 75);
-  CHECK_FALSE(session.reserve(1));
+  CHECK(session.canSend(kStart));
+  CHECK(session.reserve(24) == 75);
+  CHECK(session.canSend(kStart));
+  // What is left serves nobody: a batch that is tried again and again would never get through.
+  CHECK_FALSE(session.reserve(2));
   CHECK_FALSE(session.canSend(kStart));
   for (int i = 0; i < 1000; ++i)
     CHECK_FALSE(session.reserve(64));
   CHECK(session.sent() == 100);
+}
+
+TEST_CASE("threads never get the same counter, nor one past the limit", "[session]") {
+  Sessions sessions;
+  test::prepareAead();
+  auto keys = keysFor(noise::KeySlot::Current, 1);
+  keys.limits.rejectAfterMessages = 20'001;
+  Session session(sessions.peer, keys, kStart);
+  std::array<std::vector<std::uint64_t>, 3> given;
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < given.size(); ++t) {
+    threads.emplace_back([&session, &mine = given[t], t] {
+      while (const auto first = session.reserve(t + 1)) {
+        for (std::uint64_t i = 0; i <= t; ++i)
+          mine.push_back(*first + i);
+      }
+    });
+  }
+  for (auto& thread : threads)
+    thread.join();
+  std::vector<std::uint64_t> all;
+  for (const auto& mine : given)
+    all.insert(all.end(), mine.begin(), mine.end());
+  std::ranges::sort(all);
+  CHECK(std::ranges::adjacent_find(all) == all.end());
+  CHECK(all.back() < 20'001);
+  CHECK(all.size() > 19'990);
+  CHECK(session.sent() == 20'001);
 }
 
 TEST_CASE("the greatest limit does not overflow", "[session]") {
