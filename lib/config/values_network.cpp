@@ -76,10 +76,21 @@ bool isMappedV4(const IpAddress& address) {
          std::ranges::all_of(bytes.first(10), [](std::uint8_t byte) { return byte == 0; });
 }
 
+/// The name after %25, as URLs write the % of a zone (RFC 6874); empty for anything else. Digits
+/// alone are the number of an interface.
+std::string_view zoneOfUrl(std::string_view zone) {
+  constexpr std::string_view kPercent = "25";
+  const bool number = zone.find_first_not_of("0123456789") == kNone;
+  return !number && zone.starts_with(kPercent) ? zone.substr(kPercent.size()) : std::string_view();
+}
+
 Value<std::string> parseZone(std::string_view zone, std::size_t offset) {
   const auto name = parseInterfaceName(zone);
   if (!name) {
     return wrong(offset, "the zone after % is not the name or number of an interface");
+  }
+  if (const auto meant = zoneOfUrl(zone); !meant.empty()) {
+    return wrong(offset, "%25 stands for % in URLs alone; write %{}", meant);
   }
   const bool number = std::ranges::all_of(zone, [](char c) { return c >= '0' && c <= '9'; });
   if (number && !parseNumber(zone, 1, 0x7fffffff, "an interface number")) {

@@ -74,6 +74,7 @@ TEST_CASE("endpoints: the refused forms say what is right") {
                   {"[fe80::1%a/b]:51820", 10, "does not belong"},
                   {"[fe80::1%sixteen_bytes_xx]:51820", 9, "zone"},
                   {"[fe80::1%0]:51820", 9, "interface number"},
+                  {"[fe80::1%25eth0]:51820", 9, "write %eth0"},
                   {"[febf::1]:51820", 1, "%INTERFACE"},
                   {"fe80::1%eth0:51820", 0, "needs brackets"},
                   {"192.0.2.1%eth0:51820", 9, "only IPv6 addresses have a zone"},
