@@ -143,8 +143,9 @@ std::vector<int> workerCapabilities(const SeparationOptions& options,
 [[noreturn]] void becomeWorker(const SeparationOptions& options, const WorkerIdentity& identity,
                                const std::vector<int>& capabilities, pid_t parent, UniqueFd socket,
                                const std::function<int(Privileged&)>& worker) {
-  // A group of its own: Ctrl-C reaches the parent alone, which passes it on once.
-  ::setpgid(0, 0);
+  // A session of its own: Ctrl-C reaches the parent alone, which passes it on once, and the worker
+  // has no terminal whose input it could write (TIOCSTI) for the shell that aditd was started from.
+  ::setsid();
   ::prctl(PR_SET_NAME, "aditd-worker", 0, 0, 0);
   auto ready = confine(identity, capabilities, parent);
   if (ready) ready = checkDirectories(options);

@@ -242,6 +242,33 @@ TEST_CASE("the worker can reach nothing of root's", "[privileged][root]") {
   CHECK(report.line() == "Permission denied");
 }
 
+TEST_CASE("the worker has no hold on the terminal that aditd was started from",
+          "[privileged][root]") {
+  const Place place;
+  const UniqueFd terminal(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  REQUIRE(::grantpt(terminal.get()) == 0);
+  REQUIRE(::unlockpt(terminal.get()) == 0);
+  const std::string name = ::ptsname(terminal.get());
+  Report report;
+  const auto canOpenTerminal = [] { return UniqueFd(::open("/dev/tty", O_RDWR)) ? "yes" : "no"; };
+  const pid_t outer = forked([&] {
+    ::setsid();
+    // The first terminal that a session's leader opens becomes the session's.
+    if (::open(name.c_str(), O_RDWR) < 0) return 3;
+    report.say(canOpenTerminal());
+    return runSeparated(place.options(), [&](Privileged&) {
+      report.say(canOpenTerminal());
+      report.say(::getpgrp() == ::getpid() ? "own group" : "the parent's group");
+      return 0;
+    });
+  });
+  report.listen();
+  CHECK(report.line() == "yes");
+  CHECK(report.line() == "no");
+  CHECK(report.line() == "own group");
+  CHECK(await(outer) == 0);
+}
+
 TEST_CASE("the worker's directories are its own", "[privileged][root]") {
   const Place place;
   const WorkerIdentity identity = workerIdentity();
