@@ -181,9 +181,12 @@ Result<void> Daemon::startDevice(const config::Config& config) {
     return tl::unexpected(kernel.error());
   }
   kernel_ = std::move(*kernel);
-  const auto undo = UndoRecord::load(undoFile(name_));
+  const auto undo = UndoRecord::load(undoFile(name_), name_);
   if (!undo) {
     return tl::unexpected(undo.error());
+  }
+  for (const std::string& refused : undo->refused) {
+    spdlog::warn("{}", refused);
   }
   if (adopted_) {
     spdlog::info("{}: taking over what a daemon that was killed left", name_);
@@ -203,6 +206,7 @@ Result<void> Daemon::startDevice(const config::Config& config) {
     return tl::unexpected(backend.error());
   }
   backend_ = std::move(*backend);
+  spdlog::info("{}: {} data plane ({})", name_, backend_.dataPlane->name(), backend_.reason);
   DeviceOptions options{.name = name_,
                         .backendReason = backend_.reason,
                         .undoFile = undoFile(name_),
@@ -210,7 +214,6 @@ Result<void> Daemon::startDevice(const config::Config& config) {
                         .timing = testTiming(),
                         .endpointTiming = testEndpointTiming(),
                         .check = [this](const config::Config& fresh) { return check(fresh); },
-  spdlog::info("{}: {} data plane ({})", name_, backend_.dataPlane->name(), backend_.reason);
                         .finished = [this] { endWhenAnswered(); }};
   device_ = std::make_unique<Device>(
       DeviceParts{loop_, *clock_, random_, privileged_, *backend_.dataPlane, *kernel_->routing,
@@ -346,11 +349,13 @@ Result<std::vector<std::string>> cleanUp(const std::string& name, Privileged& pr
     return fail("{} is not up", name);
   }
   std::vector<std::string> failures;
-  auto undo = UndoRecord::load(undoFile(name));
+  auto undo = UndoRecord::load(undoFile(name), name);
   if (!undo) {
     failures.push_back(undo.error().message);
     undo = UndoRecord{};
   }
+  undo->checkTable(*kernel->routing, link && *link ? (*link)->index : 0);
+  failures.insert(failures.end(), undo->refused.begin(), undo->refused.end());
   // Without a readable configuration there are no hooks to run; the rest is undone all the same.
   const bool hooks = undo->hooksRun && privileged.loadConfig().ok();
   const auto note = [&](const Result<void>& result) {

@@ -7,7 +7,10 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "netlink/route.hpp"
 #include "util/result.hpp"
 
 namespace adit::control {
@@ -22,9 +25,15 @@ struct UndoRecord {
   bool dns = false;
   /// The Up hooks have run, so the Down hooks have to.
   bool hooksRun = false;
+  /// One line for each thing that load() and checkTable() left out; not saved.
+  std::vector<std::string> refused;
 
-  /// An absent file is an empty record; a damaged one an error that names it.
-  static Result<UndoRecord> load(const std::filesystem::path& path);
+  /// An absent file is an empty record; a damaged one an error that names it. The file belongs to
+  /// the process that talks to the network, and root acts on it in `adit down`: so what adit cannot
+  /// have written for `interface` is left out, and named in `refused`.
+  static Result<UndoRecord> load(const std::filesystem::path& path, std::string_view interface);
+  /// Forgets a table that holds routes of another interface of ours, whose rules must stay.
+  void checkTable(netlink::Routing& routing, std::uint32_t interfaceIndex);
   [[nodiscard]] Result<void> save(const std::filesystem::path& path) const;
 };
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <limits>
 
 #include "util/unique_fd.hpp"
 
@@ -34,17 +35,11 @@ Result<void> syncFolder(const std::filesystem::path& folder) {
   return {};
 }
 
-}  // namespace
-
-Result<std::string> readFile(const std::filesystem::path& path) {
-  const UniqueFd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor) {
-    return failErrno(errno, "cannot read {}", path.string());
-  }
+Result<std::string> readAll(int descriptor, const std::filesystem::path& path, std::size_t limit) {
   std::string content;
   std::array<char, 16384> buffer;  // NOLINT: filled by read(2)
   for (;;) {
-    const ssize_t count = ::read(descriptor.get(), buffer.data(), buffer.size());
+    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
     if (count == 0) {
       return content;
     }
@@ -55,7 +50,33 @@ Result<std::string> readFile(const std::filesystem::path& path) {
       return failErrno(errno, "cannot read {}", path.string());
     }
     content.append(buffer.data(), static_cast<std::size_t>(count));
+    if (content.size() > limit) {
+      return fail("{} is larger than {} bytes", path.string(), limit);
+    }
   }
+}
+
+}  // namespace
+
+Result<std::string> readFile(const std::filesystem::path& path) {
+  const UniqueFd descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor) {
+    return failErrno(errno, "cannot read {}", path.string());
+  }
+  return readAll(descriptor.get(), path, std::numeric_limits<std::size_t>::max());
+}
+
+Result<std::string> readUntrustedFile(const std::filesystem::path& path, std::size_t limit) {
+  const UniqueFd descriptor(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!descriptor) {
+    return failErrno(errno, "cannot read {}", path.string());
+  }
+  struct stat about {};
+  if (::fstat(descriptor.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    return fail("{} is not a regular file", path.string());
+  }
+  return readAll(descriptor.get(), path, limit);
 }
 
 Result<void> replaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode,

@@ -14,6 +14,10 @@ namespace adit {
 /// The whole file. ENOENT and the like in the error's code.
 Result<std::string> readFile(const std::filesystem::path& path);
 
+/// A file that somebody with fewer rights may have put there: it must be a regular one, by itself
+/// and not by a link, of at most `limit` bytes. Never waits, as for the writer of a pipe.
+Result<std::string> readUntrustedFile(const std::filesystem::path& path, std::size_t limit);
+
 enum class Durability : std::uint8_t {
   /// Survives the death of the process.
   Process,
