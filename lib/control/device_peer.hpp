@@ -19,6 +19,8 @@ struct Device::Peer {
   EndpointPolicy endpointPolicy;
   /// Where datagrams go now.
   std::optional<Endpoint> endpoint;
+  /// When the log last told of a session.
+  std::optional<BootTime> sessionTold;
 
   /// The configured name, or something that a log line can name the peer by.
   [[nodiscard]] std::string label() const { return name.empty() ? publicKey.toBase64() : name; }

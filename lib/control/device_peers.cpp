@@ -303,9 +303,17 @@ void Device::handshakeCompleted(noise::PeerId id, noise::Role role, crypto::Suit
   }
   peer->endpointPolicy.handshakeCompleted(parts_.clock.now());
   storePeer(*peer);
-  spdlog::info("{}: peer {}: session with {} ({})", options_.name, peer->label(),
-               crypto::suiteName(suite),
-               role == noise::Role::Initiator ? "we asked" : "the peer asked");
+  // A peer may finish dozens of handshakes a second, and shall not fill the log with them.
+  constexpr auto kToldApart = std::chrono::seconds(2);
+  const BootTime now = parts_.clock.now();
+  const bool again = peer->sessionTold && now - *peer->sessionTold < kToldApart;
+  if (!again) {
+    peer->sessionTold = now;
+  }
+  spdlog::log(again ? spdlog::level::debug : spdlog::level::info,
+              "{}: peer {}: session with {} ({})", options_.name, peer->label(),
+              crypto::suiteName(suite),
+              role == noise::Role::Initiator ? "we asked" : "the peer asked");
 }
 
 void Device::handshakeGivenUp(noise::PeerId id) {
