@@ -9,13 +9,13 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "config/model.hpp"
 #include "control/privileged_direct.hpp"
+#include "scratch.hpp"
 
 namespace adit::control {
 
@@ -23,11 +23,8 @@ namespace adit::control {
 class ScratchDirectory {
  public:
   ScratchDirectory() {
-    std::string name = "/tmp/adit-privileged-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0755) != 0) {
-      throw std::runtime_error("mkdtemp");
-    }
-    path_ = name;
+    path_ = testing::makeScratch("adit-privileged", "/tmp");
+    std::filesystem::permissions(path_, std::filesystem::perms{0755});
   }
   ~ScratchDirectory() {
     std::error_code ignored;

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "scratch.hpp"
 #include "util/file.hpp"
 
 namespace adit::control {
@@ -22,8 +23,6 @@ class FakeClock final : public Clock {
 /// Two folders of their own, gone at the end.
 struct Fixture {
   Fixture() {
-    std::string name = (std::filesystem::temp_directory_path() / "adit-state-XXXXXX").string();
-    root = ::mkdtemp(name.data());
     std::filesystem::create_directory(root / "durable");
     std::filesystem::create_directory(root / "runtime");
   }
@@ -31,7 +30,7 @@ struct Fixture {
 
   [[nodiscard]] StateStore store() const { return {clock, root / "durable", root / "runtime"}; }
 
-  std::filesystem::path root;
+  std::filesystem::path root = testing::makeScratch("adit-state");
   FakeClock clock;
   crypto::PublicKey key{{1, 2, 3}};
 };

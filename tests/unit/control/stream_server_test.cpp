@@ -11,15 +11,12 @@
 #include <filesystem>
 #include <thread>
 
+#include "scratch.hpp"
+
 namespace adit::control {
 namespace {
 
 struct Fixture {
-  Fixture() {
-    std::string name = (std::filesystem::temp_directory_path() / "adit-socket-XXXXXX").string();
-    root = ::mkdtemp(name.data());
-    path = (root / "x.sock").string();
-  }
   ~Fixture() { std::filesystem::remove_all(root); }
 
   /// Runs the loop while `client` talks on a thread of its own, then ends it.
@@ -63,8 +60,8 @@ struct Fixture {
     return text;
   }
 
-  std::filesystem::path root;
-  std::string path;
+  std::filesystem::path root = testing::makeScratch("adit-socket");
+  std::string path = root / "x.sock";
   EventLoop loop;
   StreamServer::Handler handler = [](std::string_view request) {
     return "<" + std::string(request) + ">";
