@@ -1,7 +1,6 @@
 #include "control/backend.hpp"
 
 #include <cerrno>
-#include <chrono>
 #include <thread>
 
 #include "control/kernel_module.hpp"
@@ -10,23 +9,10 @@ namespace adit::control {
 namespace {
 
 constexpr int kBusyAttempts = 60;
-constexpr auto kBusyInterval = std::chrono::milliseconds(50);
 constexpr std::string_view kTunKind = "tun";
 
 using DataPlaneResult = Result<std::unique_ptr<dataplane::DataPlane>>;
 using Channel = std::unique_ptr<netlink::GenlChannel>;
-
-/// The kernel takes a moment to let go of what a daemon that was killed used, also after the
-/// process has gone.
-template <typename Attempt>
-auto whileBusy(Attempt attempt) {
-  auto result = attempt();
-  for (int i = 0; i < kBusyAttempts && !result && result.error().code == EBUSY; ++i) {
-    std::this_thread::sleep_for(kBusyInterval);
-    result = attempt();
-  }
-  return result;
-}
 
 tl::unexpected<Error> foreign(const netlink::Link& link) {
   return tl::unexpected(
@@ -61,6 +47,18 @@ class Choice {
   }
 
  private:
+  /// The kernel takes a moment to let go of what a daemon that was killed used, also after the
+  /// process has gone.
+  template <typename Attempt>
+  auto whileBusy(Attempt attempt) {
+    auto result = attempt();
+    for (int i = 0; i < kBusyAttempts && !result && result.error().code == EBUSY; ++i) {
+      std::this_thread::sleep_for(parts_.busyInterval);
+      result = attempt();
+    }
+    return result;
+  }
+
   Result<ChosenBackend> without(const ModuleUnavailable& why) {
     if (request_.wanted == config::Backend::Kernel) {
       return fail("Backend = kernel: {}: {}, or use Backend = auto", why.reason, why.remedy);

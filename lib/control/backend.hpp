@@ -1,6 +1,7 @@
 // Which data plane serves an interface, and why.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,6 +33,8 @@ struct BackendParts {
       dataplane::kernel::openChannel;
   std::function<Result<std::unique_ptr<dataplane::DataPlane>>(const dataplane::user::UserOptions&)>
       openUser = dataplane::user::createUserDataPlane;
+  /// Between two looks at an interface that is in use; there are sixty.
+  std::chrono::milliseconds busyInterval{50};
 };
 
 struct BackendRequest {

@@ -132,7 +132,7 @@ class FakeFirewall final : public nat::Firewall {
   }
 };
 
-class FakePrivileged final : public Privileged {
+class FakePrivileged : public Privileged {
  public:
   std::map<std::string, std::string> written;
   config::Outcome loadConfig() override { return {}; }

@@ -238,11 +238,39 @@ TEST_CASE("only the module adit is ever loaded", "[privileged]") {
   scratch.program("modprobe", "echo \"$@\" > " + scratch.file("calls"));
   auto privileged = loaded(systemWith(scratch, {}));
   REQUIRE(privileged.loadModule());
-  CHECK(scratch.read("calls") == "-q adit\n");
+  CHECK(scratch.read("calls") == "adit\n");
   scratch.program("modprobe", "exit 1");
-  const auto failed = privileged.loadModule();
-  REQUIRE_FALSE(failed);
-  CHECK_THAT(failed.error().message, Catch::StartsWith("the kernel module adit does not load: "));
+  const auto silent = privileged.loadModule();
+  REQUIRE_FALSE(silent);
+  CHECK(silent.error().code == 0);
+  CHECK(silent.error().message ==
+        "the kernel module adit does not load: modprobe exited with status 1");
+  scratch.program("modprobe",
+                  "echo 'modprobe: FATAL: Module adit not found in directory /lib/modules/1' >&2\n"
+                  "echo more >&2\nexit 1");
+  const auto absent = privileged.loadModule();
+  REQUIRE_FALSE(absent);
+  CHECK(absent.error().code == ENOENT);
+  CHECK(absent.error().message ==
+        "the kernel module adit does not load: modprobe: FATAL: Module adit not found in "
+        "directory /lib/modules/1");
+}
+
+TEST_CASE("no module is loaded for a configuration that does not ask for it", "[privileged]") {
+  const QuietLog quiet;
+  ScratchDirectory scratch;
+  scratch.program("modprobe", "touch " + scratch.file("called"));
+  config::Config config;
+  config.interface.backend = config::Backend::Userspace;
+  auto privileged = loaded(systemWith(scratch, config));
+  CHECK_FALSE(privileged.loadModule());
+  config.interface.backend = config::Backend::Kernel;
+  DirectPrivileged unread("tun7", "tun7.conf", systemWith(scratch, config));
+  CHECK_FALSE(unread.loadModule());
+  CHECK_FALSE(std::filesystem::exists(scratch.file("called")));
+  auto wanted = loaded(systemWith(scratch, config));
+  CHECK(wanted.loadModule());
+  CHECK(std::filesystem::exists(scratch.file("called")));
 }
 
 TEST_CASE("a TUN device that cannot be opened names the remedy", "[privileged]") {
