@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ChaCha20-Poly1305 (RFC 8439) by one call of each primitive.
+ *
+ * The key of Poly1305 is the first block of the key stream. Running ChaCha20 over 64 zero bytes
+ * and the text behind them gives both at once, in whole groups of blocks, which the vectorised
+ * code does best. The zero bytes are made in the bytes before the text, and these are put back.
+ */
+#include "compat.h"
+#include "crypto.h"
+
+#include <crypto/poly1305.h>
+#include <linux/string.h>
+
+/* From a source that must not be written to, so much is copied to stand behind the zero bytes. */
+#define STAGED 448
+
+struct words {
+	u64 word[ADIT_CRYPTO_HEADROOM / sizeof(u64)];
+};
+
+static void start(u32 *state, const u8 *key, u64 counter)
+{
+	unsigned int i;
+
+	state[0] = CHACHA_CONSTANT_EXPA;
+	state[1] = CHACHA_CONSTANT_ND_3;
+	state[2] = CHACHA_CONSTANT_2_BY;
+	state[3] = CHACHA_CONSTANT_TE_K;
+	for (i = 0; i < 8; i++)
+		state[4 + i] = get_unaligned_le32(key + 4 * i);
+	state[12] = 0;
+	state[13] = 0;
+	state[14] = lower_32_bits(counter);
+	state[15] = upper_32_bits(counter);
+}
+
+/* A loop of words: the general copy costs more than it for such lengths. */
+static void copy_words(u8 *to, const u8 *from, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < length; i += sizeof(u64))
+		put_unaligned(get_unaligned((const u64 *)(from + i)), (u64 *)(to + i));
+}
+
+static void save(struct words *saved, u8 *place)
+{
+	copy_words((u8 *)saved->word, place, sizeof(*saved));
+}
+
+static void restore(u8 *place, const struct words *saved)
+{
+	copy_words(place, (const u8 *)saved->word, sizeof(*saved));
+}
+
+static void zero_words(u8 *place)
+{
+	size_t i;
+
+	for (i = 0; i < ADIT_CRYPTO_HEADROOM; i += sizeof(u64))
+		put_unaligned((u64)0, (u64 *)(place + i));
+}
+
+/* The tag of ciphertext without associated data. */
+static void authenticate(u8 tag[ADIT_TAG_LENGTH], const u8 *poly_key, const u8 *text, size_t length)
+{
+	struct poly1305_desc_ctx poly;
+	__le64 lengths[2] = { 0, cpu_to_le64(length) };
+	static const u8 zeros[POLY1305_BLOCK_SIZE];
+
+	poly1305_init(&poly, poly_key);
+	poly1305_update(&poly, text, length);
+	if (length % POLY1305_BLOCK_SIZE)
+		poly1305_update(&poly, zeros, -length % POLY1305_BLOCK_SIZE);
+	poly1305_update(&poly, (u8 *)lengths, sizeof(lengths));
+	poly1305_final(&poly, tag);
+}
+
+void adit_chacha_seal(const u8 *key, u8 *text, size_t length, u64 counter)
+{
+	ADIT_CHACHA_STATE(state);
+	u8 *block = text - ADIT_CRYPTO_HEADROOM;
+	struct words saved;
+
+	start(adit_chacha_words(state), key, counter);
+	save(&saved, block);
+	zero_words(block);
+	chacha20_crypt(adit_chacha_pointer(state), block, block, ADIT_CRYPTO_HEADROOM + length);
+	authenticate(text + length, block, text, length);
+	restore(block, &saved);
+	memzero_explicit(&state, sizeof(state));
+}
+
+bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t length, u64 counter)
+{
+	u8 staged[ADIT_CRYPTO_HEADROOM + STAGED] __aligned(16);
+	size_t first = min_t(size_t, length, STAGED);
+	u8 *block = to - ADIT_CRYPTO_HEADROOM;
+	ADIT_CHACHA_STATE(state);
+	u8 tag[ADIT_TAG_LENGTH];
+	u8 expected[ADIT_TAG_LENGTH];
+	struct words saved;
+	u8 poly_key[POLY1305_KEY_SIZE];
+
+	start(adit_chacha_words(state), key, counter);
+	memcpy(tag, from + length, sizeof(tag));
+	save(&saved, block);
+	zero_words(staged);
+	if (first == STAGED)
+		copy_words(staged + ADIT_CRYPTO_HEADROOM, from, STAGED);
+	else
+		memcpy(staged + ADIT_CRYPTO_HEADROOM, from, first);
+	if (to == from) {
+		/* The ciphertext is needed once more, before it goes. */
+		chacha20_crypt(adit_chacha_pointer(state), staged, staged, ADIT_CRYPTO_HEADROOM);
+		memcpy(poly_key, staged, sizeof(poly_key));
+		authenticate(expected, poly_key, from, length);
+		chacha20_crypt(adit_chacha_pointer(state), to, from, length);
+	} else {
+		chacha20_crypt(adit_chacha_pointer(state), block, staged,
+			       ADIT_CRYPTO_HEADROOM + first);
+		memcpy(poly_key, block, sizeof(poly_key));
+		if (length > first)
+			chacha20_crypt(adit_chacha_pointer(state), to + first, from + first,
+				       length - first);
+		authenticate(expected, poly_key, from, length);
+		restore(block, &saved);
+	}
+	memzero_explicit(&state, sizeof(state));
+	memzero_explicit(poly_key, sizeof(poly_key));
+	return crypto_memneq(tag, expected, sizeof(tag)) == 0;
+}

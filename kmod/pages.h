@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Memory for datagrams: runs of contiguous pages, used again when nobody else holds them. Many
+ * kernels clear each page that they hand out, which costs about as much as encrypting it.
+ *
+ * Each CPU has one ring of runs for sending and one for receiving. With bottom halves disabled.
+ */
+#ifndef _ADIT_PAGES_H
+#define _ADIT_PAGES_H
+
+#include <linux/mm.h>
+#include <linux/types.h>
+
+#define ADIT_RUN_ORDER 3
+#define ADIT_RUN_SIZE (PAGE_SIZE << ADIT_RUN_ORDER)
+#define ADIT_RING_RUNS 64
+
+struct adit_device;
+
+struct adit_pages {
+	struct page *runs[ADIT_RING_RUNS];
+	unsigned int at; /* the run in use */
+	unsigned int offset; /* bytes of it that are given away */
+};
+
+/* A part of a run. Its holder takes references to the page for what it puts into an skb. */
+struct adit_place {
+	struct page *page;
+	unsigned int offset;
+	u8 *data;
+};
+
+enum adit_ring { ADIT_RING_TX, ADIT_RING_RX };
+
+/* At the module's end: frees all runs. */
+void adit_pages_exit(void);
+
+struct adit_pages *adit_pages(enum adit_ring ring);
+/*
+ * Gives away `length` bytes, behind the last ones where the run has room, else at the start of
+ * another one behind `headroom` bytes. False without memory.
+ */
+bool adit_pages_take(struct adit_device *adit, struct adit_pages *pages, unsigned int headroom,
+		     unsigned int length, struct adit_place *place);
+/* Leaves `length` bytes of the run unused, so that what was given away is not touched. */
+void adit_pages_skip(struct adit_pages *pages, unsigned int length);
+/* Gives back what was taken behind `offset` of the run in use. */
+void adit_pages_rewind(struct adit_pages *pages, const struct adit_place *place,
+		       unsigned int length);
+
+#endif

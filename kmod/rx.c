@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include "rx.h"
+
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <net/sock.h>
+
+#include "compat.h"
+#include "device.h"
+#include "peer.h"
+
+/* Of memory that waits on one CPU. */
+#define QUEUE_BYTES (16U << 20)
+/* So many datagrams are one unit of the poll's budget. */
+#define DATAGRAMS_PER_UNIT 8
+
+struct rx_cb {
+	int ifindex; /* where the outer packet arrived: its device may go meanwhile */
+};
+
+static struct rx_cb *rx_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct rx_cb) > sizeof_field(struct sk_buff, cb));
+	return (struct rx_cb *)skb->cb;
+}
+
+static bool push(struct adit_rx_queue *queue, struct sk_buff *skb)
+{
+	bool pushed = false;
+
+	spin_lock(&queue->packets.lock);
+	if (queue->bytes + skb->truesize <= QUEUE_BYTES) {
+		queue->bytes += skb->truesize;
+		__skb_queue_tail(&queue->packets, skb);
+		pushed = true;
+	}
+	spin_unlock(&queue->packets.lock);
+	return pushed;
+}
+
+static struct sk_buff *pop(struct adit_rx_queue *queue)
+{
+	struct sk_buff *skb;
+
+	spin_lock(&queue->packets.lock);
+	skb = __skb_dequeue(&queue->packets);
+	if (skb)
+		queue->bytes -= skb->truesize;
+	spin_unlock(&queue->packets.lock);
+	return skb;
+}
+
+void adit_rx_purge(struct adit_device *adit)
+{
+	struct adit_rx_queue *queue;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		queue = per_cpu_ptr(adit->rx_queues, cpu);
+		skb_queue_purge(&queue->packets);
+		queue->bytes = 0;
+	}
+}
+
+static unsigned int datagrams_of(const struct sk_buff *skb)
+{
+	unsigned int size = skb_shinfo(skb)->gso_size;
+
+	return size ? DIV_ROUND_UP(skb->len - sizeof(struct udphdr), size) : 1;
+}
+
+int adit_rx_encapsulated(struct sock *sk, struct sk_buff *skb)
+{
+	struct adit_device *adit = rcu_dereference_sk_user_data(sk);
+	struct adit_rx_queue *queue;
+
+	if (unlikely(!adit || skb->len < sizeof(struct udphdr) ||
+		     !pskb_may_pull(skb, sizeof(struct udphdr)))) {
+		kfree_skb(skb);
+		return 0;
+	}
+	rx_cb(skb)->ifindex = skb->dev ? skb->dev->ifindex : skb->skb_iif;
+	skb_dst_drop(skb);
+	skb->dev = adit->dev;
+	local_bh_disable();
+	queue = this_cpu_ptr(adit->rx_queues);
+	if (likely(push(queue, skb))) {
+		napi_schedule(&queue->napi);
+	} else {
+		adit_drop(adit, NULL, ADIT_DROP_QUEUE_FULL, datagrams_of(skb));
+		kfree_skb(skb);
+	}
+	local_bh_enable();
+	return 0;
+}
+
+static void read_source(struct sk_buff *skb, struct adit_endpoint *source)
+{
+	const struct udphdr *udp = (const struct udphdr *)skb->data;
+
+	memset(source, 0, sizeof(*source));
+	source->source_ifindex = rx_cb(skb)->ifindex;
+	if (skb->protocol == htons(ETH_P_IP)) {
+		source->address4.sin_family = AF_INET;
+		source->address4.sin_port = udp->source;
+		source->address4.sin_addr.s_addr = ip_hdr(skb)->saddr;
+		source->source4.s_addr = ip_hdr(skb)->daddr;
+	} else {
+		source->address6.sin6_family = AF_INET6;
+		source->address6.sin6_port = udp->source;
+		source->address6.sin6_addr = ipv6_hdr(skb)->saddr;
+		source->address6.sin6_scope_id =
+			ipv6_iface_scope_id(&ipv6_hdr(skb)->saddr, rx_cb(skb)->ifindex);
+		source->source6 = ipv6_hdr(skb)->daddr;
+	}
+}
+
+const struct adit_endpoint *adit_rx_source(struct adit_rx *rx)
+{
+	if (!rx->source_known) {
+		read_source(rx->outer, &rx->source);
+		rx->source_known = true;
+	}
+	return &rx->source;
+}
+
+static bool has_handshake_length(u8 type, unsigned int length)
+{
+	switch (type) {
+	case ADIT_MESSAGE_INITIATION:
+		return length == sizeof(struct adit_message_initiation);
+	case ADIT_MESSAGE_RESPONSE:
+		return length == sizeof(struct adit_message_response);
+	case ADIT_MESSAGE_COOKIE:
+		return length == sizeof(struct adit_message_cookie);
+	default:
+		return false;
+	}
+}
+
+static void handle(struct adit_rx *rx, const u8 *datagram, unsigned int length)
+{
+	if (length >= sizeof(struct adit_message_header) && !datagram[2] && !datagram[3]) {
+		if (likely(datagram[0] == ADIT_MESSAGE_DATA)) {
+			adit_rx_data(rx, datagram, length);
+			return;
+		}
+		if (has_handshake_length(datagram[0], length)) {
+			adit_handshake_receive(rx->adit, datagram, length, adit_rx_source(rx));
+			return;
+		}
+	}
+	adit_drop(rx->adit, NULL, ADIT_DROP_MALFORMED, 1);
+}
+
+/* A datagram that is scattered over the outer packet, or in memory without a lasting address. */
+static void handle_scattered(struct adit_rx *rx, unsigned int offset, unsigned int length)
+{
+	struct adit_pages *pages = adit_pages(ADIT_RING_RX);
+	struct adit_place place;
+
+	if (!adit_pages_take(rx->adit, pages, ADIT_CRYPTO_HEADROOM, length, &place) ||
+	    skb_copy_bits(rx->outer, offset, place.data, length)) {
+		adit_drop(rx->adit, NULL, ADIT_DROP_RECEIVE_FAILED, 1);
+		return;
+	}
+	handle(rx, place.data, length);
+}
+
+/* A super-packet can end with a shorter datagram of another kind, so each is looked at alone. */
+static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
+{
+	const unsigned int start = sizeof(struct udphdr);
+	unsigned int total = skb->len - start;
+	unsigned int segment = skb_shinfo(skb)->gso_size ? skb_shinfo(skb)->gso_size : total;
+	unsigned int at, length, available;
+	struct skb_seq_state state;
+	const u8 *bytes;
+
+	rx->outer = skb;
+	rx->source_known = false;
+	rx->tos = skb->protocol == htons(ETH_P_IP) ? ip_hdr(skb)->tos :
+						     ipv6_get_dsfield(ipv6_hdr(skb));
+	if (total > segment) {
+		adit_count(rx->adit, ADIT_COUNTER_RX_SUPER, 1);
+		adit_count(rx->adit, ADIT_COUNTER_RX_SEGMENTS, datagrams_of(skb));
+	} else {
+		adit_count(rx->adit, ADIT_COUNTER_RX_SINGLE, 1);
+	}
+	if (total == 0)
+		handle(rx, skb->data + start, 0);
+	skb_prepare_seq_read(skb, start, skb->len, &state);
+	for (at = 0; at < total; at += length) {
+		length = min(segment, total - at);
+		available = skb_seq_read(at, &bytes, &state);
+		if (likely(available >= length && !IS_ENABLED(CONFIG_HIGHMEM)))
+			handle(rx, bytes, length);
+		else
+			handle_scattered(rx, start + at, length);
+	}
+	skb_abort_seq_read(&state);
+	adit_rx_settle(rx);
+}
+
+int adit_rx_poll(struct napi_struct *napi, int budget)
+{
+	struct adit_rx_queue *queue = container_of(napi, struct adit_rx_queue, napi);
+	struct adit_rx rx = { .adit = queue->adit, .now = adit_now() };
+	struct sk_buff *skb;
+	int work = 0;
+
+	adit_rx_super_init(&rx.super, queue->adit, napi);
+	rcu_read_lock();
+	while (work < budget && (skb = pop(queue)) != NULL) {
+		work += DIV_ROUND_UP(datagrams_of(skb), DATAGRAMS_PER_UNIT);
+		handle_outer(&rx, skb);
+		consume_skb(skb);
+	}
+	adit_rx_super_flush(&rx.super);
+	rcu_read_unlock();
+	if (work < budget)
+		napi_complete_done(napi, work);
+	return min(work, budget);
+}
