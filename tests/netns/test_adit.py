@@ -23,7 +23,7 @@ from lab import (
     Side,
     Tunnel,
     WebServer,
-    WireGuardGo,
+    WireGuard,
     add,
     answers,
     ends,
@@ -126,8 +126,8 @@ def pins_differ(lab: Lab) -> None:
 
 
 def auto_with_wireguard(lab: Lab, calls: bool) -> None:
-    """`auto` against wireguard-go stays on suite 0, and its offers disturb nothing."""
-    sides = (Side(Adit), Side(WireGuardGo))
+    """`auto` against WireGuard stays on suite 0, and its offers disturb nothing."""
+    sides = (Side(Adit), Side(WireGuard))
     net, *both = pair_up(lab, *(sides if calls else reversed(sides)))
     ping(net.left, RIGHT, count=40, timeout=30)
     ours = next(end for end in both if isinstance(end, Adit))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real-world cases by their numbers: hooks, files, reload, names, ports (20, 22 to 25).
 
-Topology: `Pair` in lab/topology.py; left is adit, right is wireguard-go.
+Topology: `Pair` in lab/topology.py; left is adit, right is WireGuard.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lab import (
     PeerSpec,
     Side,
     TunnelSpec,
-    WireGuardGo,
+    WireGuard,
     difference,
     ends,
     expect,
@@ -41,7 +41,7 @@ from lab import (
 def with_peer(net: Pair) -> Adit:
     """adit on the left, not yet up, and its peer on the right, up."""
     left_spec, right_spec = specs(f"{net.right_address}:{PORT}")
-    right = ends.make(net.right, net.lab.device("r"), right_spec, Side(WireGuardGo))
+    right = ends.make(net.right, net.lab.device("r"), right_spec, Side(WireGuard))
     right.up()
     return Adit(net.left, net.lab.device("l"), left_spec)
 

@@ -22,7 +22,7 @@ from lab import (
     Pair,
     Side,
     Tunnel,
-    WireGuardGo,
+    WireGuard,
     answers,
     ends,
     expect,
@@ -51,7 +51,7 @@ def two_ends(net: Pair, endpoint: str, left: Side, right: Side) -> tuple[Any, An
 def case_28_clock_goes_backwards(lab: Lab) -> None:
     """After a power cut the clock is months behind: the next handshake still succeeds."""
     net = pair(lab)
-    left, right = two_ends(net, f"{net.right_address}:{PORT}", Side(Adit), Side(WireGuardGo))
+    left, right = two_ends(net, f"{net.right_address}:{PORT}", Side(Adit), Side(WireGuard))
     right.up()
     for offset in (FOUR_MONTHS_S, 0, FOUR_MONTHS_S * 2, -FOUR_MONTHS_S):
         left.env["ADIT_TEST_REALTIME_OFFSET_S"] = str(offset)
@@ -100,7 +100,7 @@ def case_29_name_changes_address(lab: Lab) -> None:
         "ADIT_TEST_REKEY_AFTER_MS": "5500",
         "ADIT_TEST_REJECT_AFTER_MS": "11000",
     }
-    left, right = two_ends(net, f"{NAME}:{PORT}", Side(Adit, env=quick), Side(WireGuardGo))
+    left, right = two_ends(net, f"{NAME}:{PORT}", Side(Adit, env=quick), Side(WireGuard))
     right.up()
     left.up()
     ping(net.left, RIGHT)
@@ -137,7 +137,7 @@ def families(
             f"table inet lost {{ chain in {{ type filter hook input priority 0\n"
             f"meta nfproto {drop} udp dport {PORT} drop\n}}\n}}"
         )
-    left, right = two_ends(net, f"{NAME}:{PORT}", Side(Adit), Side(WireGuardGo))
+    left, right = two_ends(net, f"{NAME}:{PORT}", Side(Adit), Side(WireGuard))
     right.up()
     left.up()
     started = time.monotonic()
@@ -177,7 +177,7 @@ def sticky(net: Pair, right_side: Side, address: str) -> tuple[Tunnel, Tunnel]:
     net.right.address("eth0", f"{address}/64" if ":" in address else f"{address}/24")
     host = f"[{address}]" if ":" in address else address
     only_from(net, address)
-    left, right = two_ends(net, f"{host}:{PORT}", Side(WireGuardGo), right_side)
+    left, right = two_ends(net, f"{host}:{PORT}", Side(WireGuard), right_side)
     right.up()
     left.up()
     ping(net.left, RIGHT)
@@ -209,7 +209,7 @@ def case_31_bind_address(lab: Lab) -> None:
     net = pair(lab)
     net.right.address("eth0", "192.0.2.30/24")
     left, right = two_ends(
-        net, f"192.0.2.30:{PORT}", Side(WireGuardGo), Side(Adit, extra=["Bind = 192.0.2.30"])
+        net, f"192.0.2.30:{PORT}", Side(WireGuard), Side(Adit, extra=["Bind = 192.0.2.30"])
     )
     right.up()
     left.up()

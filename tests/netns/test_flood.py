@@ -33,7 +33,6 @@ from lab import (
     ping,
     progress,
     resident_kib,
-    run,
     tool,
     wait_until,
 )
@@ -86,17 +85,7 @@ def capture_some(net: Crossroads, left: Adit, right: Adit) -> None:
     ping(net.left, RIGHT, timeout=20)
     iperf(net.left, RIGHT, seconds=1)
     relay.stop()
-    run(
-        [
-            "wg",
-            "set",
-            left.name,
-            "peer",
-            right.spec.keys.public,
-            "endpoint",
-            f"{net.right_address}:{PORT}",
-        ]
-    )
+    left.set_peer(right.spec.keys.public, "endpoint", f"{net.right_address}:{PORT}")
     ping(net.left, RIGHT, timeout=20)
 
 

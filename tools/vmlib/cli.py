@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 from . import image, kernels, kmsg, modulebuild
 from .contents import GUEST_BUILD, ROOT, Contents, Run
@@ -22,8 +23,17 @@ DESCRIPTION = f"""\
 Boots a stock Debian kernel under QEMU's software emulation and runs a command in it, with this
 tree's tests in /adit and a build tree's programs in {GUEST_BUILD}. Exit status: the command's own;
 {GUEST_DIED} the guest ended without one; {KERNEL_COMPLAINED} the command succeeded, but the kernel
-reported a bug or a warning; {TIMED_OUT} time-out; {Unavailable.code} QEMU, a kernel or a package is missing."""
+reported a bug or a warning; {TIMED_OUT} time-out; {Unavailable.code} QEMU, a kernel or a package
+is missing."""
 SKIPPED = 77
+
+
+class LogReader(Protocol):
+    """What vmlib.kmsg is: it finds in a kernel's log what a test must fail for."""
+
+    def troubles(self, log: str) -> list[str]: ...
+
+    def excerpt(self, log: str) -> str: ...
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,11 +52,11 @@ def parser() -> argparse.ArgumentParser:
     add("--memory", type=int, default=1024, metavar="MIB", help="(1024)")
     add("--accel", default="tcg", help="accelerators in order, such as kvm:tcg (tcg)")
     add("--icount", action="store_true", help="one instruction is 1 ns; one processor")
-    add("--append", action="append", default=[], metavar="WORDS", help="for the kernel's command line")
-    add("--qemu", action="append", default=[], metavar="ARGUMENT", help="one more argument for QEMU")
+    add("--append", action="append", default=[], metavar="WORDS", help="kernel command line")
+    add("--qemu", action="append", default=[], metavar="ARG", help="one more for QEMU")
     files = result.add_argument_group("files")
     add = files.add_argument
-    add("--build-dir", type=Path, help="build tree whose programs are shipped ($ADIT_BUILD_DIR, build)")
+    add("--build-dir", type=Path, metavar="DIR", help="of the programs ($ADIT_BUILD_DIR, build)")
     add("--module", type=Path, metavar="KO", help="ship and load this kernel module")
     add("--build-module", action="store_true", help="build kmod/ for the kernel; ship and load it")
     add("--no-load", action="store_true", help="ship the module, but do not load it")
@@ -111,8 +121,8 @@ def _extract(archive: Path, target: Path) -> None:
                     shutil.copyfileobj(stream, out)
 
 
-def _judge(outcome: Outcome, options: argparse.Namespace) -> int:
-    complaints = kmsg.troubles(f"{outcome.console}\n{outcome.log}")
+def _judge(outcome: Outcome, options: argparse.Namespace, reader: LogReader) -> int:
+    complaints = reader.troubles(f"{outcome.console}\n{outcome.log}")
     if outcome.status is None or outcome.hung:
         say(outcome.hung or "the guest ended without an exit status")
         for text in (outcome.qemu_errors, kmsg.excerpt(outcome.console)):
@@ -126,7 +136,7 @@ def _judge(outcome: Outcome, options: argparse.Namespace) -> int:
         say("not everything could be fetched")
     if complaints and not options.allow_warnings:
         say("the kernel complains:")
-        print(kmsg.excerpt(outcome.log or outcome.console), file=sys.stderr)
+        print(reader.excerpt(outcome.log or outcome.console), file=sys.stderr)
         return outcome.status or KERNEL_COMPLAINED
     return outcome.status or int(outcome.fetch_failed)
 
@@ -140,7 +150,7 @@ def _module(options: argparse.Namespace, kernel: kernels.Kernel, build: Path | N
     return module
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, machine_class: type[Machine], reader: LogReader) -> int:
     kernel = kernels.find(options.kernel)
     build = _build_dir(options.build_dir)
     run = Run(
@@ -155,6 +165,7 @@ def _run(options: argparse.Namespace) -> int:
         environment=dict(text.split("=", 1) for text in options.env),
         timeout=0 if options.icount or options.shell else options.timeout,
         shell=options.shell,
+        ports=machine_class.GUEST_PORTS,
     )
     machine_options = Options(
         smp=options.smp,
@@ -177,7 +188,7 @@ def _run(options: argparse.Namespace) -> int:
             for part in (base, extra):
                 with part.open("rb") as source:
                     shutil.copyfileobj(source, out, 1 << 20)
-        machine = Machine(machine_options, kernel.image, initrd, scratch / "files.tar")
+        machine = machine_class(machine_options, kernel.image, initrd, scratch / "files.tar")
         if options.gdb:
             say(f"gdb {kernel.image} -ex 'target remote 127.0.0.1:{options.gdb}'")
         outcome = machine.interactive() if options.shell else machine.run()
@@ -187,10 +198,15 @@ def _run(options: argparse.Namespace) -> int:
         options.log.write_text(outcome.log or outcome.console)
     if not options.quiet and outcome.boot_seconds:
         say(f"{kernel.release}: up after {outcome.boot_seconds:.1f} s")
-    return 0 if options.shell else _judge(outcome, options)
+    return 0 if options.shell else _judge(outcome, options, reader)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(
+    argv: list[str] | None = None,
+    machine: type[Machine] = Machine,
+    reader: LogReader = kmsg,
+) -> int:
+    """Other machines than QEMU, and other judges of the kernel's log, are a caller's."""
     options = parser().parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
@@ -203,7 +219,7 @@ def main(argv: list[str] | None = None) -> int:
                 print(modulebuild.build(kernel, _build_dir(options.build_dir) or ROOT / "build"))
                 return 0
             raise VmError("no command: give one, or --script, or --shell")
-        return _run(options)
+        return _run(options, machine, reader)
     except Unavailable as error:
         say(str(error))
         return SKIPPED if options.skip and os.environ.get("CI") != "true" else error.code

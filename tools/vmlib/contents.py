@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -14,7 +15,7 @@ from pathlib import Path
 from . import modules
 from .cpio import Archive
 from .errors import VmError
-from .image import Image
+from .image import PYTHON, Image
 from .kernels import Kernel
 from .libraries import is_elf
 
@@ -49,6 +50,7 @@ class Run:
     environment: Mapping[str, str] = field(default_factory=dict)
     timeout: int = 0
     shell: bool = False
+    ports: str = ""
 
 
 class Contents:
@@ -56,6 +58,7 @@ class Contents:
         self.run = run
         self.scratch = scratch
         self.image = Image(below=base)
+        self._sources: list[tuple[Path, str]] = []
 
     def write(self) -> Path:
         """All of it as an archive in the scratch folder."""
@@ -68,6 +71,7 @@ class Contents:
             self.tree(path, guest)
         if self.run.module is not None:
             self.module(self.run.module)
+        self.compiled()
         self.settings()
         path = self.scratch / "run.cpio"
         with path.open("wb") as out:
@@ -89,6 +93,32 @@ class Contents:
                 path = Path(folder, name)
                 if path.is_file():
                     self.image.add(path.resolve(), str(Path(guest) / inside / name))
+                if path.suffix == ".py":
+                    self._sources.append((path, str(Path(guest) / inside / name)))
+
+    def compiled(self) -> None:
+        """Python's own compiled form beside its sources: the guest would take seconds for it."""
+        plan = []
+        for number, (path, guest) in enumerate(self._sources):
+            plan.append((str(path), str(self.scratch / f"{number}.pyc"), guest))
+        script = (
+            "import sys, json, py_compile, importlib.util as u\n"
+            "for path, out, guest in json.load(sys.stdin):\n"
+            "    py_compile.compile(path, out, guest, doraise=True)\n"
+            "    print(u.cache_from_source(guest))\n"
+        )
+        done = subprocess.run(
+            [PYTHON, "-Ic", script],
+            input=json.dumps(plan),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise VmError(f"Python files do not compile:\n{done.stderr}")
+        for (_, output, _), cached in zip(plan, done.stdout.splitlines(), strict=True):
+            self.image.archive.copy(cached, Path(output))
 
     def build(self, build: Path) -> None:
         """The programs of a build tree at the same places below GUEST_BUILD, without symbols."""
@@ -130,10 +160,9 @@ class Contents:
             for index in ("modules.builtin", "modules.builtin.modinfo", "modules.order"):
                 shutil.copy(self.run.kernel.modules / index, tree / index)
             modules.depmod(Path(name), release)
-            for index in tree.glob("modules.*"):
-                self.image.archive.file(
-                    f"/usr/lib/modules/{release}/{index.name}", index.read_bytes()
-                )
+            for made in tree.glob("modules.*"):
+                guest = f"/usr/lib/modules/{release}/{made.name}"
+                self.image.archive.file(guest, made.read_bytes())
         self.image.archive.copy(f"/usr/lib/modules/{release}/updates/{path.name}", path.resolve())
 
     def settings(self) -> None:
@@ -143,6 +172,7 @@ class Contents:
         values = {
             "VM_TIMEOUT": str(run.timeout),
             "VM_SHELL": "1" if run.shell else "",
+            "VM_PORTS": run.ports,
             "VM_MODULE": run.module.stem if run.module is not None and load else "",
             "VM_CPU_MODULES": " ".join(CPU_MODULES),
             "VM_FETCH": " ".join(shlex.quote(path.lstrip("/")) for path in run.fetch),
@@ -162,9 +192,7 @@ class Contents:
             argv[0] = self.place(Path(argv[0]))
         if not argv:
             return ""
-        passed = {
-            name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)
-        }
+        passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
         passed["ADIT_BUILD_DIR"] = GUEST_BUILD
         passed["ADIT_VM"] = self.run.kernel.release
         passed.update(self.run.environment)

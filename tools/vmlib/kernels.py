@@ -217,9 +217,7 @@ def fetch(series: str) -> Kernel:
 def _cached(series: str) -> Kernel | None:
     pattern = IMAGES[series].removeprefix("^linux-image-").removesuffix("-unsigned$") + "$"
     names = [
-        path.name
-        for path in _root().iterdir()
-        if re.match(pattern, path.name) and _complete(path)
+        path.name for path in _root().iterdir() if re.match(pattern, path.name) and _complete(path)
     ]
     name = newest(names)
     return Kernel(_root() / name, name) if name else None
@@ -250,10 +248,10 @@ def _headers_packages(release: str) -> list[str]:
 
 def headers(kernel: Kernel) -> Path:
     """The folder to give to make as KDIR, with the headers of just this kernel."""
-    built = kernel.modules / "build"
-    if built.is_dir():
-        return built
     release = kernel.release
+    for built in (kernel.modules / "build", Path("/lib/modules") / release / "build"):
+        if (built / "Makefile").is_file():
+            return built
     target = _root() / f"{release}-headers"
     folder = f"usr/src/linux-headers-{release}"
 

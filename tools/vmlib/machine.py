@@ -1,4 +1,4 @@
-"""Runs QEMU, relays what the guest prints, and ends it: at its end, at the deadline, on a signal."""
+"""Runs QEMU, relays what the guest prints, and ends it at its end, the deadline or a signal."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from .errors import Unavailable
 
@@ -24,6 +25,8 @@ END_SECONDS = 60
 PORTS = ("stdout", "stderr", "status", "log", "files")
 CONSOLE_KEPT = 1 << 20
 PR_SET_PDEATHSIG = 1
+
+Channels = dict[str, socket.socket]
 
 
 @dataclass
@@ -92,9 +95,11 @@ def command_line(options: Options, kernel: Path, initrd: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def _channels(names: Sequence[str]) -> Iterator[tuple[dict[str, socket.socket], list[int], list[str]]]:
-    """Our ends by name, QEMU's ends, and the arguments that tell QEMU of them."""
-    ours: dict[str, socket.socket] = {}
+def _channels(
+    names: Sequence[str], tell: Callable[[str, int], list[str]]
+) -> Iterator[tuple[Channels, list[int], list[str]]]:
+    """Our ends by name, the machine's ends, and the arguments that tell the machine of them."""
+    ours: Channels = {}
     theirs: list[socket.socket] = []
     argv: list[str] = []
     try:
@@ -103,11 +108,7 @@ def _channels(names: Sequence[str]) -> Iterator[tuple[dict[str, socket.socket], 
             ours[name] = near
             theirs.append(far)
             near.setblocking(False)
-            argv += ["-chardev", f"socket,id={name},fd={far.fileno()}"]
-            if name == "console":
-                argv += ["-serial", "chardev:console"]
-            else:
-                argv += ["-device", f"virtserialport,chardev={name},name=adit.{name}"]
+            argv += tell(name, far.fileno())
         yield ours, [far.fileno() for far in theirs], argv
     finally:
         for end in (*ours.values(), *theirs):
@@ -117,9 +118,12 @@ def _channels(names: Sequence[str]) -> Iterator[tuple[dict[str, socket.socket], 
 class Machine:
     """One run. `files` receives the tar archive of what was asked for."""
 
+    # The guest's devices of the ports, as NAME:DEVICE, where they are not virtio ports.
+    GUEST_PORTS: ClassVar[str] = ""
+
     def __init__(self, options: Options, kernel: Path, initrd: Path, files: Path):
         self.options = options
-        self.argv = command_line(options, kernel, initrd)
+        self.argv = self.command_line(kernel, initrd)
         self.outcome = Outcome()
         self._files = files
         self._status = bytearray()
@@ -127,25 +131,46 @@ class Machine:
         self._started = 0.0
         self._deadline = 0.0
 
+    def command_line(self, kernel: Path, initrd: Path) -> list[str]:
+        return command_line(self.options, kernel, initrd)
+
+    def channel(self, name: str, descriptor: int) -> list[str]:
+        """The arguments that join the console or a port to a socket."""
+        argv = ["-chardev", f"socket,id={name},fd={descriptor}"]
+        if name == "console":
+            return [*argv, "-serial", "chardev:console"]
+        return [*argv, "-device", f"virtserialport,chardev={name},name=adit.{name}"]
+
+    def terminal(self) -> list[str]:
+        """Ctrl-A X ends QEMU, Ctrl-A C opens its monitor."""
+        argv = ["-chardev", "stdio,id=terminal,mux=on,signal=off"]
+        return [*argv, "-serial", "chardev:terminal", "-mon", "chardev=terminal"]
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+
     def interactive(self) -> Outcome:
-        """The serial line is the terminal. Ctrl-A X ends QEMU, Ctrl-A C opens its monitor."""
-        with _channels(PORTS) as (ours, theirs, argv):
-            terminal = ["-chardev", "stdio,id=terminal,mux=on,signal=off"]
-            terminal += ["-serial", "chardev:terminal", "-mon", "chardev=terminal"]
+        """The serial line is the terminal."""
+        with _channels(PORTS, self.channel) as (ours, theirs, argv):
             process = subprocess.Popen(
-                [*self.argv, *terminal, *argv], pass_fds=theirs, preexec_fn=_die_with_parent
+                [*self.argv, *self.terminal(), *argv],
+                pass_fds=theirs,
+                preexec_fn=_die_with_parent,
             )
             self._started = time.monotonic()
             try:
                 self._relay(process, ours, endless=True)
             finally:
-                process.kill()
-                process.wait()
+                self.end(process)
         return self._finish()
 
     def run(self) -> Outcome:
         errors = self._files.with_name("qemu.errors")
-        with _channels(("console", *PORTS)) as (ours, theirs, argv), errors.open("wb") as sink:
+        with (
+            _channels(("console", *PORTS), self.channel) as (ours, theirs, argv),
+            errors.open("wb") as sink,
+        ):
             process = subprocess.Popen(
                 [*self.argv, *argv],
                 pass_fds=theirs,
@@ -159,8 +184,7 @@ class Machine:
             try:
                 self._relay(process, ours, endless=False)
             finally:
-                process.kill()
-                process.wait()
+                self.end(process)
         self.outcome.qemu_errors = errors.read_text(errors="replace").strip()
         return self._finish()
 
@@ -170,9 +194,7 @@ class Machine:
         outcome.log = self._log.decode(errors="replace")
         return outcome
 
-    def _relay(
-        self, process: subprocess.Popen[bytes], ours: dict[str, socket.socket], endless: bool
-    ) -> None:
+    def _relay(self, process: subprocess.Popen[bytes], ours: Channels, endless: bool) -> None:
         with selectors.DefaultSelector() as selector, self._files.open("wb") as files:
             for name, end in ours.items():
                 selector.register(end, selectors.EVENT_READ, name)
@@ -185,11 +207,9 @@ class Machine:
                 if ended and not ready:
                     return
                 for key, _ in ready:
-                    end = key.fileobj
-                    assert isinstance(end, socket.socket)
-                    data = end.recv(1 << 16)
+                    data = ours[key.data].recv(1 << 16)
                     if not data:
-                        selector.unregister(end)
+                        selector.unregister(key.fileobj)
                     elif key.data == "files":
                         files.write(data)
                     else:

@@ -6,14 +6,14 @@ import os
 from dataclasses import dataclass, field
 
 from .network import Lab, Namespace
-from .tunnel import Adit, PeerSpec, Tunnel, TunnelSpec, WireGuardGo, key_pair
+from .tunnel import Adit, PeerSpec, Tunnel, TunnelSpec, WireGuard, key_pair
 
 PORT = 51820
 LEFT, RIGHT = "10.10.0.1", "10.10.0.2"
 LEFT6, RIGHT6 = "fd10::1", "fd10::2"
 
-# `ADIT_LAB_REFERENCE=1` puts wireguard-go on both ends: it proves the laboratory, not the product.
-Product: type[Tunnel] = WireGuardGo if os.environ.get("ADIT_LAB_REFERENCE") else Adit
+# `ADIT_LAB_REFERENCE=1` puts WireGuard on both ends: it proves the laboratory, not the product.
+Product: type[Tunnel] = WireGuard if os.environ.get("ADIT_LAB_REFERENCE") else Adit
 
 
 @dataclass

@@ -21,6 +21,11 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.02
 
+# Set by tools/vm: the machine is emulated, and all that a processor does takes ten times as long.
+EMULATED = "ADIT_VM" in os.environ
+# What every deadline is multiplied by; none of them is what a scenario measures.
+PATIENCE = 4 if EMULATED else 1
+
 
 class LabError(Exception):
     """What was expected did not happen; the message is for the person who reads the test's log."""
@@ -45,6 +50,7 @@ class Completed:
 
 def wait_until(check: Callable[[], T], seconds: float, what: str) -> T:
     """Polls `check` until it returns something true, and returns that; LabError at the deadline."""
+    seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while True:
         result = check()
@@ -94,11 +100,11 @@ def run(
             start_new_session=True,
         )
         try:
-            code = process.wait(timeout)
+            code = process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             _end_group(process)
             done = Completed(tuple(argv), -signal.SIGKILL, _read(out), _read(err))
-            raise LabError(f"no end after {timeout:g} s: {done}") from None
+            raise LabError(f"no end after {timeout * PATIENCE:g} s: {done}") from None
         except BaseException:
             _end_group(process)
             raise
@@ -147,9 +153,9 @@ class Process:
 
     def wait(self, timeout: float) -> int:
         try:
-            return self._popen.wait(timeout)
+            return self._popen.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
-            raise LabError(f"no end after {timeout:g} s: {' '.join(self.argv)}") from None
+            raise LabError(f"no end after {timeout * PATIENCE:g} s: {' '.join(self.argv)}") from None
 
     def signal(self, number: int) -> None:
         if self.running():

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .network import Interrupted, Lab, install_signal_handlers
-from .process import LabError
+from .process import PATIENCE, LabError
 
 SKIPPED = 77
 
@@ -38,8 +38,8 @@ def scenario(
 ) -> Callable[[Callable[[Lab], None]], Callable[[Lab], None]]:
     """Registers a function as a test.
 
-    seconds: it fails when it takes longer. heavy: it measures or moves much data, and runs while no
-    other test does. full: only in `scripts/test --full`.
+    seconds: it fails when it takes longer (times PATIENCE). heavy: it measures or moves much data,
+    and runs while no other test does. full: only in `scripts/test --full`.
     """
 
     def register(body: Callable[[Lab], None]) -> Callable[[Lab], None]:
@@ -78,7 +78,8 @@ def _run_one(item: Scenario, keep: bool) -> int:
         print("network namespaces need root", file=sys.stderr)
         return 1 if os.environ.get("CI") == "true" else SKIPPED
     install_signal_handlers()
-    signal.alarm(item.seconds)
+    seconds = item.seconds * PATIENCE
+    signal.alarm(seconds)
     started = time.monotonic()
     try:
         with Lab(keep=keep) as lab:
@@ -93,7 +94,7 @@ def _run_one(item: Scenario, keep: bool) -> int:
     except Interrupted as stop:
         frames = traceback.extract_tb(stop.__traceback__)
         line = [f for f in frames if "/lab/" not in f.filename][-1]
-        reason = f"no end after {item.seconds} s" if stop.number == signal.SIGALRM else str(stop)
+        reason = f"no end after {seconds} s" if stop.number == signal.SIGALRM else str(stop)
         print(f"FAILED {item.name}: {reason}, at {line.filename}:{line.lineno}", file=sys.stderr)
         return 1
     print(f"passed {item.name} in {time.monotonic() - started:.1f} s")

@@ -1,4 +1,4 @@
-"""The two kinds of tunnel ends: adit by its shipped daemon and CLI, and wireguard-go.
+"""The kinds of tunnel ends: adit by its shipped daemon and CLI, wireguard-go, and wireguard.ko.
 
 Both are described by the same configuration; a scenario says what it wants and which implementation
 each end uses.
@@ -149,7 +149,14 @@ class Tunnel:
         raise NotImplementedError
 
     def dump(self) -> list[PeerState]:
-        return parse_dump(run(["wg", "show", self.name, "dump"]).out)
+        return parse_dump(self.wg("show", self.name, "dump").out)
+
+    def wg(self, *args: str, stdin: str | None = None) -> Completed:
+        """wg(8) beside the interface: it sees the kernel's own in their namespace alone."""
+        return self.where.run("wg", *args, stdin=stdin)
+
+    def set_peer(self, public_key: str, *args: str, stdin: str | None = None) -> None:
+        self.wg("set", self.name, "peer", public_key, *args, stdin=stdin)
 
     def peer(self) -> PeerState:
         """The state of the only peer."""
@@ -162,9 +169,25 @@ class Tunnel:
         return WIREGUARD_DIR / f"{self.name}.sock"
 
 
-class WireGuardGo(Tunnel):
-    """wireguard-go, set up with wg(8) and ip(8)."""
+class WireGuardReference(Tunnel):
+    """An implementation of WireGuard that is not ours, set up with wg(8) and ip(8)."""
 
+    def configure(self) -> None:
+        """What follows once the device is there."""
+        config = self.where.dir / f"{self.name}.wg"
+        config.write_text(self.spec.wireguard_text())
+        config.chmod(0o600)
+        self.wg("setconf", self.name, str(config))
+        for address in self.spec.addresses:
+            self.where.address(self.name, address)
+        self.where.ip("link", "set", self.name, "mtu", str(self.spec.mtu or 1420), "up")
+        for peer in self.spec.peers:
+            for prefix in filter(None, (part.strip() for part in peer.allowed_ips.split(","))):
+                if not prefix.endswith("/0"):
+                    self.where.ip("route", "replace", prefix, "dev", self.name)
+
+
+class WireGuardGo(WireGuardReference):
     process: Process | None = None
 
     def up(self) -> None:
@@ -174,17 +197,7 @@ class WireGuardGo(Tunnel):
             env={"LOG_LEVEL": os.environ.get("ADIT_LAB_WG_LOG", "error")},
         )
         self.process.require(self.socket().exists, 10, f"{self.socket()} exists")
-        config = self.where.dir / f"{self.name}.wg"
-        config.write_text(self.spec.wireguard_text())
-        config.chmod(0o600)
-        run(["wg", "setconf", self.name, str(config)])
-        for address in self.spec.addresses:
-            self.where.address(self.name, address)
-        self.where.ip("link", "set", self.name, "mtu", str(self.spec.mtu or 1420), "up")
-        for peer in self.spec.peers:
-            for prefix in filter(None, (part.strip() for part in peer.allowed_ips.split(","))):
-                if not prefix.endswith("/0"):
-                    self.where.ip("route", "replace", prefix, "dev", self.name)
+        self.configure()
 
     def pids(self) -> list[int]:
         return [self.process.pid] if self.process is not None and self.process.running() else []
@@ -198,6 +211,29 @@ class WireGuardGo(Tunnel):
         if self.process is not None:
             self.process.kill()
             self.socket().unlink(missing_ok=True)
+
+
+class WireGuardKernel(WireGuardReference):
+    """The kernel's own module. It has no process: a crash is the loss of the device."""
+
+    def up(self) -> None:
+        self.where.ip("link", "add", self.name, "type", "wireguard")
+        self.configure()
+
+    def pids(self) -> list[int]:
+        return []
+
+    def down(self) -> None:
+        self.where.ip("link", "delete", self.name)
+
+    def crash(self) -> None:
+        self.down()
+
+
+# `ADIT_LAB_PEER=kernel` takes the distribution's module: in a VM, where it can be loaded.
+WireGuard: type[WireGuardReference] = (
+    WireGuardKernel if os.environ.get("ADIT_LAB_PEER") == "kernel" else WireGuardGo
+)
 
 
 class Adit(Tunnel):
