@@ -5,6 +5,7 @@
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
 #include <random>
@@ -244,4 +245,94 @@ TEST_CASE("sessions change under traffic without a lost connection", "[root][tun
     CHECK(drops[static_cast<std::size_t>(Drop::Authentication)] == 0);
     CHECK(drops[static_cast<std::size_t>(Drop::Replay)] == 0);
   }
+}
+
+namespace {
+
+/// Sends datagrams of changing size to `where` from the side's namespace until told to stop.
+std::thread flood(const Side& from, const Endpoint& where, const std::atomic<bool>& stop) {
+  return std::thread([&from, where, &stop] {
+    const test::Namespace::Visit visit(from.space);
+    const UniqueFd fd(::socket(where.address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage address{};
+    const socklen_t length = where.toSockaddr(address);
+    // Looks like a data message to some session, for those that reach a plane's own port.
+    std::vector<std::uint8_t> bytes(1300, 0);
+    bytes[0] = 4;
+    for (std::uint32_t i = 0; !stop; ++i) {
+      bytes[4] = static_cast<std::uint8_t>(i);
+      ::sendto(fd.get(), bytes.data(), 100 + i % 1200, MSG_DONTWAIT,
+               reinterpret_cast<sockaddr*>(&address), length);
+      if (i % 64 == 0) std::this_thread::yield();
+    }
+  });
+}
+
+PeerSettings settingsOf(char other, std::uint32_t round) {
+  PeerSettings settings;
+  settings.id = kPeer + round / 10;
+  settings.allowedIps = {*Prefix::parse(std::string("10.8.0.") + other + "/32"),
+                         *Prefix::parse(fmt::format("10.{}.0.0/16", 20 + round % 200))};
+  settings.persistentKeepalive = round % 2 == 0 ? 1 : 0;
+  settings.roam = round % 3 != 0;
+  return settings;
+}
+
+/// Everything that the control thread can do to a plane, with sessions on both sides. Returns how
+/// many datagrams have come so far to the peers that are there.
+std::uint64_t changeEverything(Tunnel& tunnel, std::uint32_t round) {
+  const PeerId peer = kPeer + round / 10;
+  const auto keys = test::keysFor(noise::KeySlot::Next, 1000 + round,
+                                  crypto::kSuites[round % crypto::kSuites.size()]);
+  char number = '1';
+  for (Side* side : {&tunnel.a, &tunnel.b}) {
+    const test::Namespace::Visit visit(side->space);
+    DataPlane& plane = *side->plane;
+    if (round % 10 == 0 && round > 0) plane.removePeer(peer - 1);
+    REQUIRE(plane.setPeer(settingsOf(number == '1' ? '2' : '1', round)));
+    plane.setEndpoint(peer, {*IpAddress::parse(number == '1' ? "10.9.0.2" : "10.9.0.1"), kPort, 0},
+                      std::nullopt);
+    DeviceSettings settings;
+    settings.listenPort = kPort;
+    settings.firewallMark = round % 3;
+    settings.publicKey.bytes[0] = static_cast<std::uint8_t>(round);
+    settings.bindAddress = round % 5 == 0 ? *IpAddress::parse("0.0.0.0") : IpAddress{};
+    REQUIRE(plane.configure(settings));
+    if (round % 7 == 0) plane.dropKeys(peer);
+    plane.dropStaged(peer);
+    number = '2';
+  }
+  REQUIRE(tunnel.b.plane->installKeys(peer, {}, keys));
+  REQUIRE(tunnel.a.plane->installKeys(peer, {}, test::otherSide(keys)));
+  for (Side* side : {&tunnel.a, &tunnel.b}) {
+    side->plane->sendControl(peer, std::vector<std::uint8_t>{1, 2, 0});
+    side->plane->dispatch(side->events);
+    REQUIRE(side->plane->peerStats().size() == 1);
+    CHECK(side->plane->deviceStats().listenPort == kPort);
+  }
+  return tunnel.a.plane->peerStats()[0].rxPackets + tunnel.b.plane->peerStats()[0].rxPackets;
+}
+
+}  // namespace
+
+// What it would break shows under the sanitizers, or as a crash.
+TEST_CASE("all that the control thread may change changes under traffic", "[root][tunnel]") {
+  if (!test::canMakeNamespaces()) return;
+  Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "", false, 2);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> floods;
+  floods.push_back(flood(tunnel.a, *Endpoint::parse("10.8.0.2:9"), stop));
+  floods.push_back(flood(tunnel.b, *Endpoint::parse("10.8.0.1:9"), stop));
+  floods.push_back(flood(tunnel.a, {*IpAddress::parse("10.9.0.2"), kPort, 0}, stop));
+  std::uint64_t received = 0;
+  for (std::uint32_t round = 0; round < 1500 || received < 20'000; ++round) {
+    received += changeEverything(tunnel, round);
+    REQUIRE(round < 100'000);
+  }
+  stop = true;
+  for (std::thread& thread : floods)
+    thread.join();
+  // It still works.
+  const auto data = randomBytes(1 << 20);
+  CHECK((transfer(tunnel.a, tunnel.b, *Endpoint::parse("10.8.0.2:1"), data) == data));
 }
