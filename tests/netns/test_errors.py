@@ -6,6 +6,7 @@ Topology: one machine with one network card (`machine` below).
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -262,6 +263,35 @@ def up_after_crash(lab: Lab) -> None:
         require_same(up, snapshot(host), "`adit up` after kill -9")
     tunnel.down()
     require_same(before, snapshot(host), "`adit down` after kill -9 and `adit up`")
+
+
+@scenario(seconds=40)
+def hostile_undo_record(lab: Lab) -> None:
+    """`adit down` of a killed daemon does as root only what adit can have to undo."""
+    host = machine(lab)
+    tunnel = Adit(host, lab.device("x"), full_spec())
+    record = Path(host.env["ADIT_RUNTIME_DIR"], tunnel.name, "undo.json")
+    before = snapshot(host)
+    kept = host.run("sysctl", "-n", "net.ipv4.tcp_syncookies").out
+
+    tunnel.up()
+    tunnel.crash()
+    content = json.loads(record.read_text())
+    content["sysctls"]["net/ipv4/tcp_syncookies"] = "2" if kept.strip() != "2" else "1"
+    content["sysctls"]["../../etc/passwd"] = "x"
+    record.write_text(json.dumps(content))
+    done = tunnel.cli("down", tunnel.name, check=False)
+    expect(done.code != 0 and "tcp_syncookies" in done.err, f"what is left alone is named: {done}")
+    expect(host.run("sysctl", "-n", "net.ipv4.tcp_syncookies").out == kept, "and left alone")
+    require_same(before, snapshot(host), "the rest is undone")
+
+    tunnel.up()
+    tunnel.crash()
+    record.unlink()
+    os.mkfifo(record)
+    done = tunnel.cli("down", tunnel.name, check=False)
+    expect(done.code != 0 and "undo.json" in done.err, f"a pipe in its place is named: {done}")
+    expect(not record.exists(), "and not waited for")
 
 
 @scenario(seconds=40)
