@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The parts of tools/vm that need no machine: archives, dependencies, versions, the kernel's log."""
+"""The parts of tools/vm that need no machine: archives, dependencies, versions, the log."""
 
 from __future__ import annotations
 
@@ -139,6 +139,13 @@ class Log(unittest.TestCase):
     def test_harmless(self) -> None:
         log = "adit: loading out-of-tree module taints kernel.\nwireguard: WireGuard 1.0.0 loaded."
         self.assertEqual(kmsg.troubles(log), [])
+
+    def test_emulator_failed(self) -> None:
+        defect = "[    8.2] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI"
+        self.assertTrue(kmsg.emulator_failed(f"fine\n{defect}\nKernel panic - not syncing"))
+        self.assertTrue(kmsg.emulator_failed("[    3.0] int3: 0000 [#1] PREEMPT SMP NOPTI"))
+        self.assertFalse(kmsg.emulator_failed(f"WARNING: CPU: 0\n{defect}"))
+        self.assertFalse(kmsg.emulator_failed("Kernel panic - not syncing: sysrq"))
 
     def test_excerpt_begins_at_the_trouble(self) -> None:
         log = "\n".join([*map(str, range(100)), "Oops: 1", *map(str, range(100))])

@@ -26,6 +26,7 @@ tree's tests in /adit and a build tree's programs in {GUEST_BUILD}. Exit status:
 reported a bug or a warning; {TIMED_OUT} time-out; {Unavailable.code} QEMU, a kernel or a package
 is missing."""
 SKIPPED = 77
+ATTEMPTS = 3
 
 
 class LogReader(Protocol):
@@ -148,6 +149,17 @@ def _module(options: argparse.Namespace, kernel: kernels.Kernel, build: Path | N
     if module is not None and not module.is_file():
         raise VmError(f"{module} does not exist")
     return module
+
+
+def _boot(options: Options, kernel: kernels.Kernel, initrd: Path, shell: bool) -> Outcome:
+    """Runs the machine; once more when the emulator itself has failed."""
+    for left in reversed(range(ATTEMPTS)):
+        machine = Machine(options, kernel.image, initrd, initrd.with_name("files.tar"))
+        outcome = machine.interactive() if shell else machine.run()
+        if outcome.status is not None or not kmsg.emulator_failed(outcome.console):
+            break
+        say(f"QEMU's known defect (int3); {'starting again' if left else 'giving up'}")
+    return outcome
 
 
 def _run(options: argparse.Namespace, machine_class: type[Machine], reader: LogReader) -> int:

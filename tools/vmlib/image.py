@@ -48,10 +48,11 @@ PROGRAMS = (
     Program("curl", "curl"),
     Program("ethtool", "ethtool"),
     Program("conntrack", "conntrack"),
-    Program("ps", "procps", required=False),
-    Program("setpriv", "util-linux", required=False),
-    Program("nsenter", "util-linux", required=False),
-    Program("unshare", "util-linux", required=False),
+    Program("ps", "procps"),
+    # These start other programs; busybox would start its own applets in their place.
+    *(Program(name, "coreutils") for name in ("chroot", "env", "nice", "nohup", "timeout")),
+    *(Program(name, "findutils") for name in ("find", "xargs")),
+    *(Program(name, "util-linux") for name in ("nsenter", "setpriv", "setsid", "unshare")),
     Program("wireguard-go", "wireguard-go", required=False),
 )
 # For a person at the guest's shell; they would lengthen every boot.
