@@ -62,6 +62,10 @@ bool isOpenToOthers(mode_t mode) {
   return S_ISREG(mode) && (mode & (S_IRWXG | S_IRWXO)) != 0;
 }
 
+bool isWritableByOthers(mode_t mode) {
+  return S_ISREG(mode) && (mode & (S_IWGRP | S_IWOTH)) != 0;
+}
+
 FileStamp stampOf(const std::filesystem::path& path, std::string_view text) {
   // Sound: any object may be read as bytes.
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());

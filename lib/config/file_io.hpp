@@ -40,6 +40,8 @@ Result<FileText> readFile(const std::filesystem::path& path, std::size_t limit, 
 
 /// Others than the owner can read or write a file of this mode.
 bool isOpenToOthers(mode_t mode);
+/// Others than the owner can write it.
+bool isWritableByOthers(mode_t mode);
 
 /// What `text`, read from `path`, is compared by.
 FileStamp stampOf(const std::filesystem::path& path, std::string_view text);

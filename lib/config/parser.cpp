@@ -74,6 +74,11 @@ class Loader {
       diagnostics_.warning(*secret, fmt::format("others can read this file and its keys (mode "
                                                 "{:04o}); run: chmod 600 {}",
                                                 mode & 07777U, quotedForShell(*name)));
+    } else if (isWritableByOthers(mode)) {
+      diagnostics_.warning({name, 0, 0},
+                           fmt::format("others can change this file, and with its hooks whatever "
+                                       "root can (mode {:04o}); run: chmod go-w {}",
+                                       mode & 07777U, quotedForShell(*name)));
     }
   }
 

@@ -148,6 +148,22 @@ TEST_CASE("load: secrets that others can read get a warning with the chmod") {
                                         EndsWith("run: chmod 600 " + key.string()));
 }
 
+TEST_CASE("load: a file that others can change gets a warning, since its hooks run as root") {
+  const TemporaryFolder folder;
+  folder.file("own.key", kPrivate);
+  REQUIRE(::chmod((folder.path() / "own.key").c_str(), 0600) == 0);
+  const auto main = folder.file("tun1.conf", "[Interface]\nPrivateKeyFile = own.key\n");
+  for (const mode_t mode : {0664U, 0646U, 0602U}) {
+    REQUIRE(::chmod(main.c_str(), mode) == 0);
+    const Outcome outcome = load(main);
+    CHECK(outcome.ok());
+    CHECK_THAT(onlyLine(outcome), Contains("warning: others can change this file") &&
+                                      EndsWith("run: chmod go-w " + main.string()));
+  }
+  REQUIRE(::chmod(main.c_str(), 0644) == 0);
+  CHECK(load(main).diagnostics.empty());
+}
+
 TEST_CASE("load: a path with blanks is quoted in the command") {
   const TemporaryFolder folder;
   const auto main = folder.file("it's a/tun0.conf", kInterface);
