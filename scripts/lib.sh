@@ -19,7 +19,13 @@ fi
 ADIT_LAB_PACKAGES=(
   python3 iproute2 nftables iputils-ping procps curl wireguard-tools iperf3 nginx-light
 )
-ADIT_TEST_PACKAGES=("${ADIT_LAB_PACKAGES[@]}" wireguard-go clang-format shellcheck)
+# What tools/vm and the module's build need beside them.
+ADIT_VM_PACKAGES=(
+  qemu-system-x86 busybox-static kmod cpio zstd make gcc-12 libelf1 ethtool conntrack findutils
+)
+ADIT_TEST_PACKAGES=(
+  "${ADIT_LAB_PACKAGES[@]}" "${ADIT_VM_PACKAGES[@]}" wireguard-go clang-format shellcheck
+)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import shutil
 import signal
 import sys
@@ -27,6 +28,7 @@ reported a bug or a warning; {TIMED_OUT} time-out; {Unavailable.code} QEMU, a ke
 is missing."""
 SKIPPED = 77
 ATTEMPTS = 3
+DEFAULT_KERNEL = "6.12"
 
 
 class LogReader(Protocol):
@@ -48,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     add("--script", type=Path, metavar="FILE", help="ship this executable and run it")
     guest = result.add_argument_group("guest")
     add = guest.add_argument
-    add("--kernel", default="6.12", help="6.1, 6.12, or a folder (vmlinux, lib/modules/RELEASE)")
+    add("--kernel", help="6.1, 6.12 (default), or a folder (vmlinux, lib/modules/RELEASE)")
     add("--smp", type=int, default=2, help="processors (2)")
     add("--memory", type=int, default=1024, metavar="MIB", help="(1024)")
     add("--accel", default="tcg", help="accelerators in order, such as kvm:tcg (tcg)")
@@ -74,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     add("--shell", action="store_true", help="a shell on the serial console, after the command")
     add("--gdb", nargs="?", type=int, const=1234, metavar="PORT", help="let gdb attach (1234)")
     add("--skip", action="store_true", help=f"exit {SKIPPED} when not available, unless CI=true")
-    add("--fetch-only", action="store_true", help="only fetch kernels and headers, the newest")
+    add("--fetch-only", action="store_true", help="only fetch kernels and headers: the newest")
     add("-q", "--quiet", action="store_true", help="nothing but the command's output and errors")
     return result
 
@@ -99,9 +101,9 @@ def _include(text: str) -> tuple[Path, str]:
     return Path(host), guest
 
 
-def _fetch_only(series: str) -> int:
-    for name in kernels.IMAGES if series == "all" else [series]:
-        kernel = kernels.fetch(name)
+def _fetch_only(series: str | None) -> int:
+    for name in [series] if series else kernels.IMAGES:
+        kernel = kernels.fetch_or_cached(name)
         print(f"{name} {kernel.release} {kernel.base} {kernels.headers(kernel)}")
     return 0
 
@@ -163,7 +165,7 @@ def _boot(options: Options, kernel: kernels.Kernel, initrd: Path, shell: bool) -
 
 
 def _run(options: argparse.Namespace, machine_class: type[Machine], reader: LogReader) -> int:
-    kernel = kernels.find(options.kernel)
+    kernel = kernels.find(options.kernel or DEFAULT_KERNEL)
     build = _build_dir(options.build_dir)
     run = Run(
         kernel=kernel,
@@ -223,11 +225,13 @@ def main(
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:
+        if platform.machine() != "x86_64":
+            raise Unavailable("the guest runs programs of this machine, and is x86-64")
         if options.fetch_only:
             return _fetch_only(options.kernel)
         if not (options.command or options.script or options.shell):
             if options.build_module:
-                kernel = kernels.find(options.kernel)
+                kernel = kernels.find(options.kernel or DEFAULT_KERNEL)
                 print(modulebuild.build(kernel, _build_dir(options.build_dir) or ROOT / "build"))
                 return 0
             raise VmError("no command: give one, or --script, or --shell")

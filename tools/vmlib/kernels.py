@@ -223,8 +223,22 @@ def _cached(series: str) -> Kernel | None:
     return Kernel(_root() / name, name) if name else None
 
 
+def fetch_or_cached(series: str) -> Kernel:
+    """The newest; when it cannot be had now, the newest that was fetched before."""
+    try:
+        return fetch(series)
+    except Unavailable as error:
+        kernel = _cached(series)
+        if kernel is None:
+            raise
+        say(f"{error}\nkeeping {kernel.release}")
+        return kernel
+
+
 def find(which: str) -> Kernel:
     """A kernel by series ("6.1", "6.12": the newest in the cache, else fetched) or by folder."""
+    if not which.count("/") and which not in IMAGES and not Path(which).is_dir():
+        raise VmError(f"{which} is no kernel series: there are {' and '.join(IMAGES)}")
     if which in IMAGES:
         return _cached(which) or fetch(which)
     base = Path(which).resolve()
