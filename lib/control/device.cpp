@@ -152,6 +152,7 @@ Result<void> Device::start(const config::Config& config) {
       greetPeers();
     }
     slept = suspendedTime();
+    watchHandshakes();
     suspendCheck_.schedule(parts_.clock.now() + std::chrono::seconds(5));
   });
   suspendCheck_.schedule(parts_.clock.now());
@@ -325,6 +326,7 @@ Result<std::vector<std::string>> Device::reload() {
     removePeer(key);
   }
   config_ = fresh;
+  trouble_.clear();
   for (const config::PeerConfig& peer : config_.peers) {
     configurePeer(addPeer(peer.publicKey), peer);
   }

@@ -12,6 +12,7 @@
 #include "control/device_api.hpp"
 #include "control/endpoint_policy.hpp"
 #include "control/event_loop.hpp"
+#include "control/handshake_trouble.hpp"
 #include "control/privileged.hpp"
 #include "control/reconciler.hpp"
 #include "control/resolver.hpp"
@@ -143,6 +144,14 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   void handshakeCompleted(noise::PeerId peer, noise::Role role, crypto::Suite suite) override;
   void handshakeGivenUp(noise::PeerId peer) override;
   void initiationFailed(noise::PeerId peer, const Error& error) override;
+  void handshakeRefused(const noise::RefusedHandshake& refused) override;
+
+  // device_handshakes.cpp: what goes wrong with handshakes, in words
+  [[nodiscard]] std::string ownKeyText() const;
+  /// Regularly: looks for peers that do not answer and for what the data plane has dropped.
+  void watchHandshakes();
+  [[nodiscard]] std::optional<std::string> silenceOf(const Peer& peer) const;
+  [[nodiscard]] std::vector<std::string> handshakeWarnings() const;
 
   // device_snapshot.cpp
   [[nodiscard]] PeerSnapshot snapshotOf(const Peer& peer, const dataplane::PeerStats* stats) const;
@@ -161,6 +170,7 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   dataplane::DeviceSettings settings_;
   DesiredNetwork desired_;
   std::vector<std::string> warnings_;
+  HandshakeTrouble trouble_;
   Peers peers_;
   std::map<crypto::PublicKey, noise::PeerId> byKey_;
   noise::PeerId nextPeerId_ = 1;

@@ -19,6 +19,9 @@ struct Device::Peer {
   EndpointPolicy endpointPolicy;
   /// Where datagrams go now.
   std::optional<Endpoint> endpoint;
+  /// The first initiation since a handshake finished, and whether the log has told of the silence.
+  std::optional<BootTime> unansweredSince;
+  bool silenceTold = false;
   /// When the log last told of a session.
   std::optional<BootTime> sessionTold;
 

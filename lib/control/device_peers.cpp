@@ -47,6 +47,7 @@ void Device::removePeer(const crypto::PublicKey& key) {
     spdlog::warn("{}: peer {}: {}", options_.name, peer->label(), removed.error().message);
   }
   // Its timestamps are kept: a peer that is removed and added again must not accept a replay.
+  trouble_.forget(id);
   byKey_.erase(key);
   peers_.erase(id);
 }
@@ -237,6 +238,7 @@ Result<void> Device::sendInitiation(noise::PeerId id, std::span<const std::uint8
   if (peer == nullptr || !peer->endpoint) {
     return fail("the peer has no endpoint yet");
   }
+  peer->unansweredSince = peer->unansweredSince.value_or(parts_.clock.now());
   if (const auto next = peer->endpointPolicy.initiationSent(parts_.clock.now())) {
     spdlog::info("{}: peer {} does not answer; trying {}", options_.name, peer->label(),
                  next->toString());
@@ -302,6 +304,9 @@ void Device::handshakeCompleted(noise::PeerId id, noise::Role role, crypto::Suit
     return;
   }
   peer->endpointPolicy.handshakeCompleted(parts_.clock.now());
+  peer->unansweredSince.reset();
+  peer->silenceTold = false;
+  trouble_.forget(id);
   storePeer(*peer);
   // A peer may finish dozens of handshakes a second, and shall not fill the log with them.
   constexpr auto kToldApart = std::chrono::seconds(2);

@@ -9,8 +9,15 @@ namespace {
 
 using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
 
+/// What both the data plane and the handshakes count has one name.
 void addCount(Counts& counts, std::string_view name, std::uint64_t count) {
-  if (count != 0) {
+  if (count == 0) {
+    return;
+  }
+  const auto known = std::ranges::find(counts, name, &Counts::value_type::first);
+  if (known != counts.end()) {
+    known->second += count;
+  } else {
     counts.emplace_back(name, count);
   }
 }
@@ -117,6 +124,9 @@ DeviceSnapshot Device::snapshot() const {
     if (const std::string& error = peer->endpointPolicy.lastError(); !error.empty()) {
       snapshot.warnings.push_back(fmt::format("peer {}: {}", peer->label(), error));
     }
+  }
+  for (std::string& warning : handshakeWarnings()) {
+    snapshot.warnings.push_back(std::move(warning));
   }
   snapshot.maps = mapSnapshots();
   snapshot.warnings.insert(snapshot.warnings.begin(), warnings_.begin(), warnings_.end());

@@ -18,7 +18,7 @@ std::string_view dropName(Drop drop) {
     case Drop::UnknownIndex:
       return "unknown-index";
     case Drop::BadMac:
-      return "bad-mac";
+      return "handshake-bad-mac";
     case Drop::HandshakeQueue:
       return "handshake-queue";
     case Drop::Authentication:

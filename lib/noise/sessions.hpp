@@ -50,6 +50,41 @@ struct PeerPolicy {
   std::optional<crypto::Suite> rememberedSuite;
 };
 
+/// Why a handshake datagram led to nothing.
+enum class HandshakeDrop : std::uint8_t {
+  Malformed,          ///< unknown type or suite, wrong length, reserved bytes not zero
+  NoIdentity,         ///< we have no private key
+  BadMac1,            ///< not meant for our key
+  Mac2Missing,        ///< under load and without a valid cookie; a cookie reply was sent
+  RateLimited,        ///< under load and too many from this source
+  Authentication,     ///< initiation: wrong keys or a low-order point
+  UnknownPeer,        ///< initiation: authentic so far, but of a key that is no peer
+  SuiteRefused,       ///< initiation: the peer may not use this suite
+  Replayed,           ///< initiation: timestamp not greater than the greatest accepted
+  TooFrequent,        ///< initiation: too soon after the one before
+  UnknownIndex,       ///< response or cookie reply: for nothing that we sent
+  DuplicateResponse,  ///< response: its handshake is already complete
+  BadResponse,        ///< response: wrong keys (a differing preshared key) or a low-order point
+  BadCookie,          ///< cookie reply: not authentic, or not asked for
+  InstallRefused,     ///< the data plane refused the keys
+};
+inline constexpr std::size_t kHandshakeDropCount =
+    static_cast<std::size_t>(HandshakeDrop::InstallRefused) + 1;
+/// For status and logs, for example "handshake-replayed".
+std::string_view handshakeDropName(HandshakeDrop drop);
+using HandshakeDrops = std::array<std::uint64_t, kHandshakeDropCount>;
+
+/// A handshake that a person may have to mend.
+struct RefusedHandshake {
+  HandshakeDrop reason;
+  Endpoint source;
+  /// Whose it is, where that is known; for an unknown peer only `key`, which it claims.
+  std::optional<PeerId> peer = std::nullopt;
+  std::optional<crypto::PublicKey> key = std::nullopt;
+  /// The suite of an initiation with SuiteRefused.
+  std::optional<crypto::Suite> suite = std::nullopt;
+};
+
 /// Every effect of Sessions. Called from within its member functions; an implementation must not
 /// call back into the same Sessions.
 class SessionActions {
@@ -85,6 +120,9 @@ class SessionActions {
   virtual void handshakeGivenUp(PeerId peer) = 0;
   /// No initiation could be made: the timestamp store failed. Tried again as usual.
   virtual void initiationFailed(PeerId peer, const Error& error) = 0;
+  /// Told for BadMac1, UnknownPeer, SuiteRefused and BadResponse. Anybody can cause the first two
+  /// and as often as they like.
+  virtual void handshakeRefused(const RefusedHandshake&) {}
 };
 
 /// A session that a data plane kept over a restart of the daemon.
@@ -94,30 +132,6 @@ struct RestoredSession {
   /// When its keys were installed.
   BootTime start;
 };
-
-/// Why a handshake datagram led to nothing.
-enum class HandshakeDrop : std::uint8_t {
-  Malformed,          ///< unknown type or suite, wrong length, reserved bytes not zero
-  NoIdentity,         ///< we have no private key
-  BadMac1,            ///< not meant for our key
-  Mac2Missing,        ///< under load and without a valid cookie; a cookie reply was sent
-  RateLimited,        ///< under load and too many from this source
-  Authentication,     ///< initiation: wrong keys or a low-order point
-  UnknownPeer,        ///< initiation: authentic so far, but of a key that is no peer
-  SuiteRefused,       ///< initiation: the peer may not use this suite
-  Replayed,           ///< initiation: timestamp not greater than the greatest accepted
-  TooFrequent,        ///< initiation: too soon after the one before
-  UnknownIndex,       ///< response or cookie reply: for nothing that we sent
-  DuplicateResponse,  ///< response: its handshake is already complete
-  BadResponse,        ///< response: wrong keys (a differing preshared key) or a low-order point
-  BadCookie,          ///< cookie reply: not authentic, or not asked for
-  InstallRefused,     ///< the data plane refused the keys
-};
-inline constexpr std::size_t kHandshakeDropCount =
-    static_cast<std::size_t>(HandshakeDrop::InstallRefused) + 1;
-/// For status and logs, for example "replayed initiation".
-std::string_view handshakeDropName(HandshakeDrop drop);
-using HandshakeDrops = std::array<std::uint64_t, kHandshakeDropCount>;
 
 /// What `adit status` shows of a peer.
 struct PeerState {
@@ -234,6 +248,7 @@ class Sessions {
   void receiveResponse(const Incoming& in);
   void receiveCookie(const Incoming& in);
   void drop(HandshakeDrop reason, Peer* peer = nullptr);
+  void refuse(const RefusedHandshake& refused, Peer* peer = nullptr);
 
   // sessions_established.cpp: what follows when a session is up
   bool install(Peer& peer, KeySlot slot, crypto::Suite suite, std::optional<std::uint32_t> index,

@@ -38,35 +38,35 @@ bool wellFormed(std::span<const std::uint8_t> datagram) {
 std::string_view handshakeDropName(HandshakeDrop drop) {
   switch (drop) {
     case HandshakeDrop::Malformed:
-      return "malformed";
+      return "handshake-malformed";
     case HandshakeDrop::NoIdentity:
-      return "no private key";
+      return "handshake-no-private-key";
     case HandshakeDrop::BadMac1:
-      return "not for our key";
+      return "handshake-bad-mac";
     case HandshakeDrop::Mac2Missing:
-      return "cookie demanded";
+      return "handshake-cookie-demanded";
     case HandshakeDrop::RateLimited:
-      return "rate limited";
+      return "handshake-rate-limited";
     case HandshakeDrop::Authentication:
-      return "wrong keys";
+      return "handshake-wrong-keys";
     case HandshakeDrop::UnknownPeer:
-      return "unknown peer";
+      return "handshake-unknown-peer";
     case HandshakeDrop::SuiteRefused:
-      return "suite refused";
+      return "handshake-suite-refused";
     case HandshakeDrop::Replayed:
-      return "replayed initiation";
+      return "handshake-replayed";
     case HandshakeDrop::TooFrequent:
-      return "too frequent";
+      return "handshake-too-frequent";
     case HandshakeDrop::UnknownIndex:
-      return "unknown index";
+      return "handshake-unknown-index";
     case HandshakeDrop::DuplicateResponse:
-      return "duplicated response";
+      return "handshake-duplicate-response";
     case HandshakeDrop::BadResponse:
-      return "wrong keys in response";
+      return "handshake-bad-response";
     case HandshakeDrop::BadCookie:
-      return "bad cookie reply";
+      return "handshake-bad-cookie";
     case HandshakeDrop::InstallRefused:
-      return "install refused";
+      return "handshake-keys-refused";
   }
   return "unknown";
 }
@@ -78,7 +78,9 @@ void Sessions::handshake(std::span<const std::uint8_t> datagram, const Endpoint&
   if (!wellFormed(datagram)) return drop(HandshakeDrop::Malformed);
   if (!identity_) return drop(HandshakeDrop::NoIdentity);
   if (datagram[0] == ADIT_MESSAGE_COOKIE) return receiveCookie(in);
-  if (!checker_->mac1Valid(datagram)) return drop(HandshakeDrop::BadMac1);
+  if (!checker_->mac1Valid(datagram)) {
+    return refuse({.reason = HandshakeDrop::BadMac1, .source = source});
+  }
   if (datagram[0] == ADIT_MESSAGE_INITIATION) return receiveInitiation(in);
   receiveResponse(in);
 }
@@ -116,12 +118,21 @@ void Sessions::receiveInitiation(const Incoming& in) {
   auto received = openInitiation(*identity_, message);
   if (!received) return drop(HandshakeDrop::Authentication);
   const auto owner = byKey_.find(received->remoteStatic);
-  if (owner == byKey_.end()) return drop(HandshakeDrop::UnknownPeer);
+  if (owner == byKey_.end()) {
+    return refuse(
+        {.reason = HandshakeDrop::UnknownPeer, .source = in.source, .key = received->remoteStatic});
+  }
   Peer& peer = *find(owner->second);
   if (!peer.remote) return drop(HandshakeDrop::Authentication, &peer);
   const auto timestamp = authenticateInitiation(*received, *peer.remote, message);
   if (!timestamp) return drop(HandshakeDrop::Authentication, &peer);
-  if (!peer.allowed.contains(received->suite)) return drop(HandshakeDrop::SuiteRefused, &peer);
+  if (!peer.allowed.contains(received->suite)) {
+    return refuse({.reason = HandshakeDrop::SuiteRefused,
+                   .source = in.source,
+                   .peer = peer.policy.id,
+                   .suite = received->suite},
+                  &peer);
+  }
   if (acceptTimestamp(peer, *timestamp)) respond(peer, *received, in);
 }
 
@@ -181,7 +192,10 @@ void Sessions::receiveResponse(const Incoming& in) {
   if (peer.handshakeIndex != index) return drop(HandshakeDrop::DuplicateResponse, &peer);
   if (!admit(in, le32toh(message.sender_index))) return;
   auto keys = consumeResponse(*peer.handshake, *identity_, *peer.remote, message);
-  if (!keys) return drop(HandshakeDrop::BadResponse, &peer);
+  if (!keys) {
+    return refuse(
+        {.reason = HandshakeDrop::BadResponse, .source = in.source, .peer = peer.policy.id}, &peer);
+  }
 
   // From here on a second copy of this response finds nothing to complete.
   const crypto::Suite suite = peer.handshake->suite;
@@ -206,6 +220,11 @@ void Sessions::receiveCookie(const Incoming& in) {
 void Sessions::drop(HandshakeDrop reason, Peer* peer) {
   ++drops_[static_cast<std::size_t>(reason)];
   if (peer != nullptr) ++peer->drops[static_cast<std::size_t>(reason)];
+}
+
+void Sessions::refuse(const RefusedHandshake& refused, Peer* peer) {
+  drop(refused.reason, peer);
+  actions_.handshakeRefused(refused);
 }
 
 }  // namespace adit::noise
