@@ -9,7 +9,9 @@ TROUBLE = re.compile(
     r"detected stalls|self-detected stall|soft lockup|blocked for more than|"
     r"unregister_netdevice: waiting for|refcount_t:|UBSAN:|KCSAN:|KASAN:|kmemleak:|"
     r"scheduling while atomic|possible (circular|recursive) locking|suspicious RCU usage|"
-    r"ODEBUG:|\bint3: 0000|list_(add|del) corruption|stack-protector|bad page|Bad page|Slab corruption"
+    r"ODEBUG:|\bint3: 0000|list_(add|del) corruption|stack-protector|bad page|Bad page|"
+    # SLUB names the cache; the reference trackers of debug kernels; lockdep.
+    r"Slab corruption|\bBUG \S+ \(|ref_tracker: .* (has \d|already)|non-static key"
 )
 # Says "kmemleak: ... " at every start of a kernel that has it.
 HARMLESS = re.compile(r"kmemleak: Kernel memory leak detector initialized|kmemleak: Automatic")
