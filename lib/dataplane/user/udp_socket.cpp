@@ -310,6 +310,8 @@ SendOutcome sendDatagrams(const UdpSockets& sockets, const Destination& destinat
     } else if (outcome.error == 0) {
       outcome.error = error;
     }
+    // The device is stuck: the others would wait as long each, and the device's threads for us.
+    if (error == EAGAIN) break;
   }
   outcome.sourceRefused = pinned && !pinSource;
   // When the source was to blame, offload gets another chance.

@@ -89,7 +89,8 @@ struct SendOutcome {
 
 /// Sends `data` as datagrams of `segment` bytes each, the last of which may be shorter, by one
 /// system call where the kernel and the path can. `tos` is the outer TOS or traffic class.
-/// At most kMaxSegments segments and kMaxUdpPayload bytes.
+/// At most kMaxSegments segments and kMaxUdpPayload bytes. Waits for a full device a fifth of a
+/// second, and then gives up what is left.
 SendOutcome sendDatagrams(const UdpSockets& sockets, const Destination& destination,
                           std::span<const std::uint8_t> data, std::size_t segment, std::uint8_t tos,
                           bool offload);

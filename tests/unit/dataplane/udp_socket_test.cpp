@@ -4,8 +4,11 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <chrono>
 #include <numeric>
 
+#include "namespaces.hpp"
+#include "skip.hpp"
 #include "udp_peer.hpp"
 
 using namespace adit;
@@ -188,4 +191,26 @@ TEST_CASE("a destination of a family without a socket is an error", "[udp]") {
   const auto outcome = sendDatagrams(*sockets, destination, counting(10), 10, 0, true);
   CHECK(outcome.sent == 0);
   CHECK(outcome.error == EAFNOSUPPORT);
+}
+
+TEST_CASE("a stuck device holds a batch up once, not for each of its datagrams", "[root][udp]") {
+  using Time = std::chrono::steady_clock;
+  if (!test::canMakeNamespaces()) return;
+  const test::Namespace space;
+  const test::Namespace::Visit visit(space);
+  if (std::system("tc qdisc add dev lo root tbf rate 8kbit burst 2000 limit 10000000") != 0) {
+    testing::skip("this kernel has no tbf queue");
+    return;
+  }
+  const UdpPeer receiver;
+  const auto sockets = UdpSockets::open(onLoopback());
+  REQUIRE(sockets);
+  const int small = 5000;
+  REQUIRE(::setsockopt(sockets->v4(), SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)) == 0);
+  const auto data = counting(20 * 1000);
+  const auto start = Time::now();
+  const SendOutcome outcome = sendDatagrams(*sockets, receiver.destination(), data, 1000, 0, false);
+  CHECK(Time::now() - start < std::chrono::seconds(1));
+  CHECK(outcome.error == EAGAIN);
+  CHECK(outcome.sent < 20);
 }
