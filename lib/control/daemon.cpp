@@ -11,6 +11,7 @@
 #include "control/control_protocol.hpp"
 #include "control/device.hpp"
 #include "control/event_loop.hpp"
+#include "control/map_check.hpp"
 #include "control/privileged_directories.hpp"
 #include "control/stream_server.hpp"
 #include "control/test_overrides.hpp"
@@ -152,21 +153,7 @@ Result<void> Daemon::check(const config::Config& config) {
         "{} decide what the tunnel may reach",
         name_);
   }
-  const nat::RulesetSpec mappings{.interface = name_,
-                                  .publicInterfaces = {},
-                                  .ownPort = config.interface.listenPort.value_or(0),
-                                  .tunnelAddresses = {},
-                                  .tunnelMtu = 0,
-                                  .mappings = resolvedMappings(config.maps),
-                                  .reply = std::nullopt,
-                                  .guard = std::nullopt,
-                                  .forwards = false};
-  const auto listeners = nat::localListeners();
-  if (!listeners) {
-    return {};
-  }
-  const std::vector<Error> conflicts = nat::listenerConflicts(mappings, *listeners);
-  return conflicts.empty() ? Result<void>{} : tl::unexpected(conflicts.front());
+  return checkMappings(name_, config);
 }
 
 Result<void> Daemon::startDevice(const config::Config& config) {

@@ -145,6 +145,7 @@ class Derivation {
   void routes(config::TableReply) {
     result_.ruleset.reply = nat::ReplyMarks{};
     result_.ruleset.forwards = true;
+    result_.ruleset.answers = nat::UdpAnswers{facts_.homeAddresses, tunnelNetworks()};
     for (const Prefix& prefix : prefixes_) {
       route(prefix, facts_.ownTable);
       if (!prefix.isDefault() && !coveredByAddress(config_.interface, prefix)) {
@@ -156,6 +157,20 @@ class Derivation {
         addReplyRules(family);
       }
     }
+  }
+
+  /// What the main table sends into the tunnel.
+  [[nodiscard]] std::vector<Prefix> tunnelNetworks() const {
+    std::set<Prefix> networks;
+    for (const Prefix& prefix : prefixes_) {
+      if (!prefix.isDefault()) {
+        networks.insert(prefix);
+      }
+    }
+    for (const InterfaceAddress& address : config_.interface.addresses) {
+      networks.insert(address.prefix());
+    }
+    return {networks.begin(), networks.end()};
   }
 
   /// The mark alone is not enough: it is restored on output, and a host without a default route

@@ -24,6 +24,9 @@ struct NetworkFacts {
   /// A routing table (and mark) that nobody else uses, for Table = auto and reply.
   std::uint32_t ownTable = 0;
   std::uint16_t listenPort = 0;
+  /// What an unbound socket sends from towards the Internet, by the machine's own routes: at most
+  /// one address of each family.
+  std::vector<IpAddress> homeAddresses;
 };
 
 struct DesiredNetwork {

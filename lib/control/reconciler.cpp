@@ -1,6 +1,7 @@
 #include "control/reconciler.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "control/sysctl_file.hpp"
@@ -14,6 +15,9 @@ using netlink::Rule;
 /// Where wg-quick(8) starts to look for a free table, too.
 constexpr std::uint32_t kFirstOwnTable = 51820;
 constexpr std::uint32_t kLastOwnTable = kFirstOwnTable + 1000;
+
+/// Stand for the whole Internet where the route to it is asked for (RFC 5737, RFC 3849).
+constexpr std::array kAnywhere = {"192.0.2.1", "2001:db8::1"};
 
 bool isOwnSuppressRule(const Rule& rule) {
   return rule.protocol == netlink::kRouteProtocol && rule.suppressPrefixLength.has_value();
@@ -102,7 +106,19 @@ NetworkFacts Reconciler::gatherFacts(const config::Config& config, const std::st
       }
     }
   }
+  facts.homeAddresses = homeAddresses(facts.interfaceIndex);
   return facts;
+}
+
+std::vector<IpAddress> Reconciler::homeAddresses(std::uint32_t tunnel) {
+  std::vector<IpAddress> addresses;
+  for (const char* anywhere : kAnywhere) {
+    const auto answer = routing_.lookupRoute(*IpAddress::parse(anywhere), 0);
+    if (answer && answer->preferredSource && !answer->local && answer->interface != tunnel) {
+      addresses.push_back(*answer->preferredSource);
+    }
+  }
+  return addresses;
 }
 
 std::vector<std::uint32_t> Reconciler::ownTables(std::uint32_t index) {

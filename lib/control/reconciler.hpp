@@ -54,6 +54,8 @@ class Reconciler {
   void removeOwnRules(int family, const std::vector<std::uint32_t>& tables);
   std::vector<std::uint32_t> ownTables(std::uint32_t index);
 
+  std::vector<IpAddress> homeAddresses(std::uint32_t tunnel);
+
   void changed(std::string what) { report_.changes.push_back(std::move(what)); }
   /// Notes a failure and says whether there was none.
   bool noted(const Result<void>& result);

@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 namespace adit::nat {
 namespace {
@@ -79,19 +83,22 @@ std::optional<Flow> flowOf(const nf_conntrack* entry) {
   return flow;
 }
 
+struct Tracked {
+  Flow flow;
+  Entry entry;
+};
+
 /// What the callback of a dump works with.
 struct Search {
-  const RulesetSpec& spec;
-  const std::vector<TouchedPorts>& touched;
-  const HostAddresses& host;
-  std::vector<Entry> found;
+  const std::function<bool(const Flow&)>& wanted;
+  std::vector<Tracked> found;
 };
 
 int collect(nf_conntrack_msg_type, nf_conntrack* entry, void* data) {
   auto& search = *static_cast<Search*>(data);
   const auto flow = flowOf(entry);
-  if (flow && disagrees(*flow, search.spec, search.touched, search.host)) {
-    search.found.emplace_back(::nfct_clone(entry));
+  if (flow && search.wanted(*flow)) {
+    search.found.push_back({*flow, Entry(::nfct_clone(entry))});
   }
   return NFCT_CB_CONTINUE;
 }
@@ -102,6 +109,43 @@ Result<Handle> openHandle() {
     return failErrno(errno, "open connection tracking");
   }
   return handle;
+}
+
+Result<std::vector<Tracked>> findFlows(const std::function<bool(const Flow&)>& wanted) {
+  Search search{wanted, {}};
+  auto reader = openHandle();
+  if (!reader) {
+    return tl::unexpected(reader.error());
+  }
+  ::nfct_callback_register(reader->get(), NFCT_T_ALL, collect, &search);
+  for (const std::uint32_t family : {std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}}) {
+    if (::nfct_query(reader->get(), NFCT_Q_DUMP, &family) < 0) {
+      return failErrno(errno, "list tracked connections");
+    }
+  }
+  return std::move(search.found);
+}
+
+Result<std::size_t> deleteFlows(const std::vector<Tracked>& flows) {
+  auto writer = openHandle();
+  if (!writer) {
+    return tl::unexpected(writer.error());
+  }
+  std::size_t cut = 0;
+  for (const Tracked& tracked : flows) {
+    if (::nfct_query(writer->get(), NFCT_Q_DESTROY, tracked.entry.get()) == 0) {
+      ++cut;
+    } else if (errno != ENOENT) {
+      return failErrno(errno, "delete a tracked connection");
+    }
+  }
+  return cut;
+}
+
+bool cameIn(const Flow& flow, const AnswerPath& path) {
+  const IpAddress& answering = flow.replySource.address;
+  return flow.originalDestination.address == path.tunnel &&
+         (answering == path.tunnel || answering == path.home);
 }
 
 }  // namespace
@@ -159,30 +203,43 @@ Result<std::size_t> cutConnections(const RulesetSpec& spec,
   if (touched.empty()) {
     return 0;
   }
-  Search search{spec, touched, host, {}};
-  auto reader = openHandle();
-  if (!reader) {
-    return tl::unexpected(reader.error());
+  auto found = findFlows([&](const Flow& flow) { return disagrees(flow, spec, touched, host); });
+  if (!found) {
+    return tl::unexpected(found.error());
   }
-  ::nfct_callback_register(reader->get(), NFCT_T_ALL, collect, &search);
-  for (const std::uint32_t family : {std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}}) {
-    if (::nfct_query(reader->get(), NFCT_Q_DUMP, &family) < 0) {
-      return failErrno(errno, "list tracked connections");
+  return deleteFlows(*found);
+}
+
+Result<std::size_t> cutAnswers(const std::vector<AnswerPath>& paths) {
+  if (paths.empty()) {
+    return 0;
+  }
+  const auto wentHome = [&](const Flow& flow) {
+    return std::ranges::any_of(
+        paths, [&](const AnswerPath& path) { return flow.originalSource.address == path.home; });
+  };
+  const auto toTunnel = [&](const Flow& flow) {
+    return std::ranges::any_of(paths, [&](const AnswerPath& path) { return cameIn(flow, path); });
+  };
+  auto found = findFlows([&](const Flow& flow) {
+    return flow.protocol == Protocol::Udp && (toTunnel(flow) || wentHome(flow));
+  });
+  if (!found) {
+    return tl::unexpected(found.error());
+  }
+  // Client and port of the service, by which an answer belongs to a question.
+  std::set<std::pair<std::string, std::uint16_t>> asked;
+  for (const Tracked& tracked : *found) {
+    if (toTunnel(tracked.flow)) {
+      asked.emplace(tracked.flow.originalSource.toString(), tracked.flow.originalDestination.port);
     }
   }
-  auto writer = openHandle();
-  if (!writer) {
-    return tl::unexpected(writer.error());
-  }
-  std::size_t cut = 0;
-  for (const Entry& entry : search.found) {
-    if (::nfct_query(writer->get(), NFCT_Q_DESTROY, entry.get()) == 0) {
-      ++cut;
-    } else if (errno != ENOENT) {
-      return failErrno(errno, "delete a tracked connection");
-    }
-  }
-  return cut;
+  std::erase_if(*found, [&](const Tracked& tracked) {
+    const Flow& flow = tracked.flow;
+    return !toTunnel(flow) &&
+           !asked.contains({flow.originalDestination.toString(), flow.originalSource.port});
+  });
+  return deleteFlows(*found);
 }
 
 }  // namespace adit::nat

@@ -48,4 +48,14 @@ Result<std::size_t> cutConnections(const RulesetSpec& spec,
                                    const std::vector<TouchedPorts>& touched,
                                    const HostAddresses& host);
 
+/// From the tunnel's address to the address that a UDP service answers from (see UdpAnswers).
+struct AnswerPath {
+  IpAddress tunnel;
+  IpAddress home;
+};
+/// Deletes the UDP entries that were translated, or not, by other paths than those of now: `paths`
+/// are all that were added or removed. Their next datagram is translated anew. Also those of
+/// answers that went home, which stand in the way. Returns how many.
+Result<std::size_t> cutAnswers(const std::vector<AnswerPath>& paths);
+
 }  // namespace adit::nat

@@ -230,6 +230,21 @@ std::size_t characterLength(std::string_view text) {
   return overlong || surrogate || tooLarge ? 0 : length;
 }
 
+void collectAnswers(const RulesetSpec& spec, Elements& out) {
+  for (const IpAddress& home : spec.answers->homeAddresses) {
+    for (const IpAddress& tunnel : spec.tunnelAddresses) {
+      if (tunnel.isV6() == home.isV6()) {
+        Element element;
+        element.key = tunnel.toString();
+        element.value = home.toString();
+        std::string id = canonicalText(element.key);
+        out.insert_or_assign({fmt::format("{}{}", sets::kAnswer, home.isV6() ? "6" : "4"), id},
+                             std::move(element));
+      }
+    }
+  }
+}
+
 bool same(const Element& a, const Element& b) {
   return canonicalText(a.value) == canonicalText(b.value) && a.comment == b.comment;
 }
@@ -301,10 +316,15 @@ std::string commentText(std::string_view label) {
 }
 
 Elements elementsOf(const RulesetSpec& spec) {
+  static const std::vector<Mapping> kNone;
   Elements elements;
-  for (const Mapping& mapping : spec.mappings) {
+  // Without a public side there are no sets for them.
+  for (const Mapping& mapping : spec.publicInterfaces.empty() ? kNone : spec.mappings) {
     MappingElements(mapping, false, elements).collect();
     MappingElements(mapping, true, elements).collect();
+  }
+  if (spec.answers) {
+    collectAnswers(spec, elements);
   }
   return elements;
 }

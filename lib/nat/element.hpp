@@ -23,7 +23,8 @@ inline constexpr std::string_view kMasquerade = "masquerade";  ///< keys with So
 inline constexpr std::string_view kHairpin = "hairpin";        ///< keys with Hairpin
 inline constexpr std::string_view kRestricted = "restricted";  ///< keys with an Allow list
 inline constexpr std::string_view kAllowed = "allowed";        ///< client network . key
-inline constexpr std::string_view kState = "state";            ///< what the table was built from
+inline constexpr std::string_view kAnswer = "answer";  ///< tunnel's address → home address (no key)
+inline constexpr std::string_view kState = "state";    ///< what the table was built from
 }  // namespace sets
 
 struct Element {
@@ -43,7 +44,7 @@ struct Element {
 /// By set name and canonical key (see canonicalText()).
 using Elements = std::map<std::pair<std::string, std::string>, Element>;
 
-/// All elements that the mappings of a spec make.
+/// All elements that a spec makes.
 Elements elementsOf(const RulesetSpec& spec);
 
 /// The elements in a listing of our table by libnftables; `state` is left out. A form that

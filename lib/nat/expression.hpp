@@ -81,6 +81,11 @@ inline json connectionIs(std::string_view status) {
   return match("in", ct("status"), status);
 }
 
+/// 1 for a packet to a local socket that is bound to no address (Linux 5.11).
+inline json socketIsUnbound() {
+  return {{"socket", {{"key", "wildcard"}}}};
+}
+
 /// The destination is an address of this host.
 inline json toThisHost() {
   return equal({{"fib", {{"result", "type"}, {"flags", {"daddr"}}}}}, "local");

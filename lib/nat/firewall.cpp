@@ -1,6 +1,7 @@
 #include "nat/firewall.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include "nat/blame.hpp"
@@ -21,14 +22,13 @@ struct ActualTable {
   Elements elements;
 };
 
-Elements wantedElements(const RulesetSpec& spec) {
-  return spec.publicInterfaces.empty() ? Elements{} : elementsOf(spec);
-}
-
 std::vector<TouchedPorts> touchedBy(const ElementDiff& diff) {
   std::vector<TouchedPorts> touched;
   for (const Elements* elements : {&diff.removed, &diff.added}) {
     for (const auto& [id, element] : *elements) {
+      if (element.protocol == 0) {
+        continue;
+      }
       const TouchedPorts ports{element.protocol, element.firstPort, element.lastPort};
       if (std::ranges::none_of(touched, [&](const TouchedPorts& other) {
             return other.protocol == ports.protocol && other.first <= ports.first &&
@@ -53,7 +53,7 @@ Error joined(const std::vector<Error>& errors) {
 
 class KernelFirewall::State {
  public:
-  explicit State(Nft nft) : nft_(std::move(nft)) {}
+  State(Nft nft, const KernelFeatures& atMost) : nft_(std::move(nft)), atMost_(atMost) {}
 
   Result<ActualTable> read(const RulesetSpec& spec) {
     auto listing = nft_.listTable(spec.tableName());
@@ -87,9 +87,28 @@ class KernelFirewall::State {
   }
 
   Result<void> apply(const json& transaction) { return nft_.apply(transaction); }
+  /// The spec without what this kernel cannot do.
+  RulesetSpec usable(RulesetSpec spec) {
+    if (spec.answers && !knowsUnboundSockets()) {
+      spec.answers.reset();
+    }
+    return spec;
+  }
+
   Result<std::optional<json>> list(std::string_view table) { return nft_.listTable(table); }
 
  private:
+  bool knowsUnboundSockets() {
+    if (!unboundSockets_) {
+      const auto probed = nft_.dryRun(buildSocketProbe());
+      if (!probed && probed.error().code == EPERM) {
+        return true;
+      }
+      unboundSockets_ = atMost_.unboundSockets && probed.has_value();
+    }
+    return *unboundSockets_;
+  }
+
   /// nft does not say which element it refuses.
   Error blame(const RulesetSpec& spec, const Error& error) {
     RulesetSpec part = spec;
@@ -109,9 +128,48 @@ class KernelFirewall::State {
   }
 
   Nft nft_;
+  KernelFeatures atMost_;
+  /// Once it is known.
+  std::optional<bool> unboundSockets_;
 };
 
 namespace {
+
+constexpr std::string_view kNoUnboundSockets =
+    "this kernel cannot tell which UDP services are bound to no address (nft_socket, Linux 5.11): "
+    "behind mappings with Source = preserve, bind them to the tunnel's address";
+
+void note(const Result<std::size_t>& cut, FirewallChange& change) {
+  if (cut) {
+    change.connectionsCut += *cut;
+  } else {
+    change.warnings.push_back(fmt::format(
+        "{}; connections that are open now may keep their old way", cut.error().message));
+  }
+}
+
+bool isAnswer(const Elements::value_type& entry) {
+  return entry.first.first.starts_with(sets::kAnswer);
+}
+
+/// Datagrams of a flow that is tracked already would not be translated otherwise.
+void cutAnswers(const ElementDiff& diff, FirewallChange& change) {
+  std::vector<AnswerPath> paths;
+  for (const Elements* elements : {&diff.removed, &diff.added}) {
+    for (const auto& entry : *elements) {
+      const Element& element = entry.second;
+      if (!isAnswer(entry) || !element.key.is_string() || !element.value.is_string()) {
+        continue;
+      }
+      const auto tunnel = IpAddress::parse(element.key.get<std::string>());
+      const auto home = IpAddress::parse(element.value.get<std::string>());
+      if (tunnel && home) {
+        paths.push_back({*tunnel, *home});
+      }
+    }
+  }
+  note(cutAnswers(paths), change);
+}
 
 void cut(const RulesetSpec& spec, const std::vector<TouchedPorts>& touched,
          FirewallChange& change) {
@@ -121,12 +179,7 @@ void cut(const RulesetSpec& spec, const std::vector<TouchedPorts>& touched,
   const auto host = hostAddresses(spec.interface);
   const auto count = host ? cutConnections(spec, touched, *host)
                           : Result<std::size_t>(tl::unexpected(host.error()));
-  if (count) {
-    change.connectionsCut = *count;
-  } else {
-    change.warnings.push_back(fmt::format(
-        "{}; connections that are open now may keep their old way", count.error().message));
-  }
+  note(count, change);
 }
 
 }  // namespace
@@ -135,19 +188,28 @@ KernelFirewall::KernelFirewall(std::unique_ptr<State> state) : state_(std::move(
 
 KernelFirewall::~KernelFirewall() = default;
 
-Result<std::unique_ptr<KernelFirewall>> KernelFirewall::open() {
+Result<std::unique_ptr<KernelFirewall>> KernelFirewall::open(const KernelFeatures& atMost) {
   auto nft = Nft::open();
   if (!nft) {
     return tl::unexpected(nft.error());
   }
   return std::unique_ptr<KernelFirewall>(
-      new KernelFirewall(std::make_unique<State>(std::move(*nft))));
+      new KernelFirewall(std::make_unique<State>(std::move(*nft), atMost)));
 }
 
-Result<FirewallChange> KernelFirewall::apply(const RulesetSpec& spec) {
-  if (spec.empty()) {
-    return remove(spec.interface);
+Result<FirewallChange> KernelFirewall::apply(const RulesetSpec& wanted) {
+  if (wanted.empty()) {
+    return remove(wanted.interface);
   }
+  const RulesetSpec spec = state_->usable(wanted);
+  auto change = applyUsable(spec);
+  if (change && wanted.answers && !spec.answers) {
+    change->warnings.emplace_back(kNoUnboundSockets);
+  }
+  return change;
+}
+
+Result<FirewallChange> KernelFirewall::applyUsable(const RulesetSpec& spec) {
   if (const auto errors = validate(spec); !errors.empty()) {
     return tl::unexpected(joined(errors));
   }
@@ -155,7 +217,7 @@ Result<FirewallChange> KernelFirewall::apply(const RulesetSpec& spec) {
   if (!actual) {
     return tl::unexpected(actual.error());
   }
-  const Elements wanted = wantedElements(spec);
+  const Elements wanted = elementsOf(spec);
   const ElementDiff diff = difference(actual->elements, wanted);
   FirewallChange change;
   if (actual->rulesMatch && diff.empty()) {
@@ -166,6 +228,7 @@ Result<FirewallChange> KernelFirewall::apply(const RulesetSpec& spec) {
   if (actual->rulesMatch && state_->apply(buildElementUpdate(spec.tableName(), diff))) {
     change.kind = FirewallChange::Kind::Updated;
     cut(spec, touchedBy(diff), change);
+    cutAnswers(diff, change);
     return change;
   }
   // Also when the update was refused: somebody may have flushed the table after it was read.
@@ -175,10 +238,12 @@ Result<FirewallChange> KernelFirewall::apply(const RulesetSpec& spec) {
   change.kind = actual->present ? FirewallChange::Kind::Replaced : FirewallChange::Kind::Installed;
   // Other rules (another public NIC) may decide otherwise about any mapping.
   cut(spec, touchedBy({diff.removed, wanted}), change);
+  cutAnswers(diff, change);
   return change;
 }
 
-Result<bool> KernelFirewall::isApplied(const RulesetSpec& spec) {
+Result<bool> KernelFirewall::isApplied(const RulesetSpec& wanted) {
+  const RulesetSpec spec = state_->usable(wanted);
   const auto actual = state_->read(spec);
   if (!actual) {
     return tl::unexpected(actual.error());
@@ -186,7 +251,7 @@ Result<bool> KernelFirewall::isApplied(const RulesetSpec& spec) {
   if (spec.empty()) {
     return !actual->present;
   }
-  return actual->rulesMatch && difference(actual->elements, wantedElements(spec)).empty();
+  return actual->rulesMatch && difference(actual->elements, elementsOf(spec)).empty();
 }
 
 Result<FirewallChange> KernelFirewall::remove(std::string_view interface) {

@@ -28,7 +28,8 @@ struct FirewallChange {
   std::size_t elementsRemoved = 0;
   /// Connection tracking entries that disagreed with the new mappings and were deleted.
   std::size_t connectionsCut = 0;
-  /// Not fatal: connection tracking could not be cleaned.
+  /// Not fatal: connection tracking could not be cleaned, or the kernel lacks a feature. A lack
+  /// is in every answer as long as it lasts.
   std::vector<std::string> warnings;
 };
 
@@ -52,9 +53,16 @@ class Firewall {
 
 /// nftables by libnftables and connection tracking by libnetfilter_conntrack, in the network
 /// namespace of the calling thread.
+/// What a kernel can do beyond the least that is needed (Linux 4.18).
+struct KernelFeatures {
+  /// nft_socket with `wildcard` (Linux 5.11).
+  bool unboundSockets = true;
+};
+
 class KernelFirewall final : public Firewall {
  public:
-  static Result<std::unique_ptr<KernelFirewall>> open();
+  /// Nothing beyond `atMost` is used, whatever the kernel can do.
+  static Result<std::unique_ptr<KernelFirewall>> open(const KernelFeatures& atMost = {});
   ~KernelFirewall() override;
   KernelFirewall(const KernelFirewall&) = delete;
   KernelFirewall& operator=(const KernelFirewall&) = delete;
@@ -65,6 +73,7 @@ class KernelFirewall final : public Firewall {
 
  private:
   class State;
+  Result<FirewallChange> applyUsable(const RulesetSpec& spec);
   explicit KernelFirewall(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -59,6 +59,21 @@ struct ReplyMarks {
   friend bool operator==(const ReplyMarks&, const ReplyMarks&) = default;
 };
 
+/// A UDP socket that is bound to no address gets its source address from the route to the client:
+/// on a NAS the one of its own default route, which is not the one that the client asked. So a
+/// datagram out of the tunnel for such a socket is translated to that address, and connection
+/// tracking recognises the answer, marks it and gives it back the tunnel's address. The service
+/// sees what it would see of a client at home, whether it is bound, connects, or asks for
+/// IP_PKTINFO.
+struct UdpAnswers {
+  /// What the kernel takes as the source towards the Internet; at most one of each family.
+  std::vector<IpAddress> homeAddresses;
+  /// Networks that the main routing table sends into the tunnel: there, the tunnel's address is
+  /// the source anyway.
+  std::vector<Prefix> tunnelNetworks;
+  friend bool operator==(const UdpAnswers&, const UdpAnswers&) = default;
+};
+
 /// wg-quick's protection when the tunnel takes the default route: packets to the tunnel's addresses
 /// that come in elsewhere are dropped, and the mark of the tunnel's own datagrams is kept on their
 /// connection, so that strict reverse path filtering (src_valid_mark) accepts the answers.
@@ -82,6 +97,7 @@ struct RulesetSpec {
   std::uint32_t tunnelMtu = 0;
   std::vector<Mapping> mappings;
   std::optional<ReplyMarks> reply;
+  std::optional<UdpAnswers> answers;
   std::optional<DefaultRouteGuard> guard;
   /// This host forwards between the tunnel and hosts or containers behind it (a NAS whose LAN is
   /// reachable by the tunnel); decides about neededSysctls() only. Mappings imply it.

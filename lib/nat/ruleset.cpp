@@ -15,10 +15,12 @@ namespace {
 using namespace expression;
 
 /// Priorities (nft(8), "Standard priority names"). Ours before Docker's and others' dstnat: a
-/// mapping that may shadow a local listener has to see the packet first.
+/// mapping that may shadow a local listener has to see the packet first. What is for a local
+/// socket comes after them: a port that Docker publishes has its proxy's socket too.
 constexpr int kRaw = -300;
 constexpr int kMangle = -150;
 constexpr int kBeforeDestinationNat = -110;
+constexpr int kAfterDestinationNat = -90;
 constexpr int kFilter = 0;
 constexpr int kSourceNat = 100;
 
@@ -63,6 +65,10 @@ json originalKey(const Family& family) {
       {ctOriginal(family.connectionDestination), meta("l4proto"), ctOriginal("proto-dst")});
 }
 
+json networkText(const Prefix& prefix) {
+  return {{"prefix", {{"addr", prefix.address().toString()}, {"len", prefix.length()}}}};
+}
+
 /// Builds the commands of one table.
 class Builder {
  public:
@@ -80,6 +86,9 @@ class Builder {
     addSegmentSize();
     if (spec_.reply) {
       addReplyMarks(*spec_.reply);
+    }
+    if (spec_.answers) {
+      addUdpAnswers(*spec_.answers);
     }
     if (spec_.guard) {
       addGuard(*spec_.guard);
@@ -279,6 +288,30 @@ class Builder {
     addRule(kOwn, {direction("reply"), isMarked, restore});
   }
 
+  void addUdpAnswers(const UdpAnswers& answers) {
+    constexpr std::string_view kChain = "answer_udp";
+    for (const Family& family : kFamilies) {
+      const std::string address(family.addressType);
+      addSet(named(sets::kAnswer, family), {address}, false, address);
+    }
+    addBaseChain(kChain, "nat", "prerouting", kAfterDestinationNat);
+    addRule(kChain, {notFromTunnel(), verdict("return")});
+    addRule(kChain, {differs(meta("l4proto"), int{IPPROTO_UDP}), verdict("return")});
+    for (const Family& family : kFamilies) {
+      const json source = payload(family.protocol, "saddr");
+      for (const Prefix& network : answers.tunnelNetworks) {
+        if (network.address().isV6() == family.v6) {
+          addRule(kChain, {equal(source, networkText(network)), verdict("return")});
+        }
+      }
+      addRule(kChain,
+              {equal(socketIsUnbound(), 1),
+               {{"dnat",
+                 {{"family", family.translate},
+                  {"addr", mapLookup(destination(family), named(sets::kAnswer, family))}}}}});
+    }
+  }
+
   void addGuard(const DefaultRouteGuard& guard) {
     constexpr std::string_view kDrop = "guard_addresses";
     addBaseChain(kDrop, "filter", "prerouting", kRaw);
@@ -358,9 +391,7 @@ json buildRuleset(const RulesetSpec& spec) {
   for (json& command : staticCommands(spec)) {
     commands.push_back(std::move(command));
   }
-  if (!spec.publicInterfaces.empty()) {
-    appendElements(commands, "add", table, elementsOf(spec), false);
-  }
+  appendElements(commands, "add", table, elementsOf(spec), false);
   return transaction(std::move(commands));
 }
 
@@ -369,6 +400,13 @@ json buildElementUpdate(std::string_view table, const ElementDiff& diff) {
   appendElements(commands, "delete", table, diff.removed, true);
   appendElements(commands, "add", table, diff.added, false);
   return transaction(std::move(commands));
+}
+
+json buildSocketProbe() {
+  RulesetSpec spec;
+  spec.interface = "probe";
+  spec.answers = UdpAnswers{};
+  return buildRuleset(spec);
 }
 
 json buildRemoval(std::string_view table) {

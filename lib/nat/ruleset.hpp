@@ -24,6 +24,9 @@ nlohmann::json buildRuleset(const RulesetSpec& spec);
 /// One transaction that changes nothing but elements.
 nlohmann::json buildElementUpdate(std::string_view table, const ElementDiff& diff);
 
+/// A transaction that the kernel accepts in a dry run where it can tell unbound sockets.
+nlohmann::json buildSocketProbe();
+
 /// One transaction that deletes the table, whether it is there or not.
 nlohmann::json buildRemoval(std::string_view table);
 

@@ -36,13 +36,14 @@ from lab import (
     tool,
     wait_until,
 )
+from lab.udp_service import udp_service
 
 MAPS = [
     ["Listen = tcp/18080", "To = nas:80"],
     ["Listen = 18081/tcp", "To = 10.10.0.2:80", "Source = masquerade"],
     ["Listen = tcp/18082", "To = nas:80", "Allow = 192.0.2.0/24"],
     ["Listen = udp/7000", "To = nas"],
-    ["Listen = udp/5000-5003", "To = nas"],
+    ["Listen = udp/5000-5009", "To = nas"],
 ]
 
 
@@ -80,22 +81,10 @@ def served_home(lab: Lab) -> tuple[Home, Adit, Adit]:
     return net, server, nas
 
 
-def echo(where: Namespace, port: int) -> Process:
-    """A UDP service on the tunnel's address: bound to all addresses, it would answer from another.
-
-    A plain UDP socket has its source address chosen by the route to the client, which is the home
-    router's. Services that care (IP_PKTINFO) or that bind to the tunnel's address have no trouble.
-    """
-    process = where.start(
-        tool("tests/peers/pingpong"), f"10.10.0.2:{port}", "--answer", log=f"echo-{port}"
-    )
-    process.require(lambda: "ready" in process.output(), 5, f"the echo at {port}")
-    return process
-
-
 def echoes(client: Namespace, address: str, port: int, seconds: float = 0.2) -> bool:
     """Whether UDP datagrams to that port come back."""
-    argv = (tool("tests/peers/pingpong"), f"{address}:{port}", "--seconds", str(seconds))
+    host = f"[{address}]" if ":" in address else address
+    argv = (tool("tests/peers/pingpong"), f"{host}:{port}", "--seconds", str(seconds))
     done = client.run(*argv, check=False)
     return done.code == 0 and json.loads(done.out)["count"] > 0
 
@@ -119,10 +108,59 @@ def sources_and_ranges(lab: Lab) -> None:
     expect(fetches(net, 18082, timeout=3) is None, "a client that Allow does not name is refused")
     expect(fetches(net, 18083, timeout=3) is None, "a port without a mapping is closed")
     for port in (7000, 5000, 5003):
-        echo(net.nas, port)
+        udp_service(net.nas, "10.10.0.2", port)
         expect(echoes(net.client, net.server_address, port), f"UDP through port {port}")
     active = {entry["listen"]: entry["active"] for entry in server.status()["maps"]}
     expect(len(active) == len(MAPS) and all(active.values()), f"status: all active: {active}")
+
+
+@scenario(seconds=90)
+def udp_services_answer_by_the_tunnel(lab: Lab) -> None:
+    """With `preserve`, however a service is bound; its clients at home notice nothing."""
+    net, server, _nas = served_home(lab)
+    # An IPv6 router at home too: the tempting way for answers.
+    net.home.address("lan", "2001:db8:50::1/64")
+    net.nas.address("eth0", "2001:db8:50::2/64")
+    net.nas.default_via("2001:db8:50::1")
+    services = [
+        ("0.0.0.0", "plain", (4,)),
+        ("::", "plain", (4, 6)),
+        ("0.0.0.0", "connect", (4,)),
+        ("::", "connect", (6,)),
+        ("0.0.0.0", "pktinfo", (4,)),
+        ("::", "pktinfo", (6,)),
+        ("10.10.0.2", "plain", (4,)),
+        ("fd10::2", "plain", (6,)),
+    ]
+    public = {4: net.server_address, 6: net.server_address6}
+    seen = {4: net.client_address, 6: net.client_address6}
+    at_home = {4: net.nas_address, 6: "2001:db8:50::2"}
+    own = {4: "10.10.0.2", 6: "fd10::2"}
+    for offset, (address, way, families) in enumerate(services):
+        port = 5000 + offset
+        service = udp_service(net.nas, address, port, way)
+        for family in families:
+            what = f"{way} service at {address}, IPv{family}"
+            expect(echoes(net.client, public[family], port), f"the client hears the {what}")
+            expect(seen[family] in service.output(), f"its address reaches the {what}")
+            if address in ("0.0.0.0", "::"):
+                expect(echoes(net.home, at_home[family], port), f"the LAN hears the {what}")
+                if way != "connect":
+                    expect(echoes(net.server, own[family], port), f"the peer hears the {what}")
+    # The home address changes, as with DHCP: the flow that is open goes on.
+    argv = (tool("tests/peers/pingpong"), f"{net.server_address}:5000", "--seconds", "8")
+    flow = net.client.start(*argv, log="flow")
+    wait_until(lambda: echoes(net.client, net.server_address, 5000), 5, "UDP is mapped")
+    net.nas.ip("address", "del", f"{net.nas_address}/24", "dev", "eth0")
+    net.nas.address("eth0", "192.168.50.77/24")
+    net.nas.default_via("192.168.50.1")
+    # The home router has to see the tunnel's own port from the new address first.
+    ping(net.nas, "10.10.0.1")
+    wait_until(lambda: echoes(net.client, net.server_address, 5000), 10, "the new address works")
+    flow.wait(20)
+    lost = json.loads(flow.output())["lost"]
+    expect(lost <= 4, f"the open flow recovers within seconds, and lost {lost}")
+    expect(not server.status()["warnings"], "and nobody has to be warned")
 
 
 @scenario(seconds=60)
@@ -146,7 +184,7 @@ def own_traffic_stays_at_home(lab: Lab) -> None:
 def reload_is_obeyed_at_once(lab: Lab) -> None:
     """A mapping that is removed, moved or added holds for the very next packet (case 41)."""
     net, server, _nas = served_home(lab)
-    echo(net.nas, 7000)
+    udp_service(net.nas, "0.0.0.0", 7000)
     web = WebServer(net.nas, mebibytes=1)
     # A steady flow from one client port, so that connection tracking would remember it.
     argv = (tool("tests/peers/pingpong"), f"{net.server_address}:7000", "--seconds", "20")

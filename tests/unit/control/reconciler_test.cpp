@@ -62,6 +62,25 @@ TEST_CASE_METHOD(Fixture, "running twice changes nothing") {
   CHECK(routing.changes == changes);
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "UDP answers go by the source address that the machine's own routes give") {
+  const config::Config config =
+      configWith(config::TableReply{}, {prefix("0.0.0.0/0"), prefix("10.20.0.0/16")});
+  const IpAddress home = IpAddress::parse("192.168.50.2").value();
+  netlink::RouteAnswer& answer = routing.answers[IpAddress::parse("192.0.2.1").value()];
+  answer.interface = 2;
+  answer.preferredSource = home;
+  const auto wanted = desiredNetwork(config, facts(config)).ruleset.answers;
+  REQUIRE(wanted);
+  CHECK(wanted->homeAddresses == std::vector{home});
+  CHECK(wanted->tunnelNetworks == std::vector{prefix("10.10.0.0/24"), prefix("10.20.0.0/16")});
+  // A default route into the tunnel is not home.
+  answer.interface = 7;
+  CHECK(facts(config).homeAddresses.empty());
+  CHECK_FALSE(
+      desiredNetwork(configWith(config::TableAuto{}, {prefix("0.0.0.0/0")}), {}).ruleset.answers);
+}
+
 TEST_CASE_METHOD(Fixture, "the link gets its MTU and address and comes up") {
   apply(configWith(config::TableAuto{}, {}));
   CHECK(routing.linkList[1].up);
