@@ -100,6 +100,8 @@ static void link_setup(struct net_device *dev)
 	dev->flags = IFF_POINTOPOINT | IFF_NOARP;
 	dev->priv_flags |= IFF_NO_QUEUE | IFF_DISABLE_NETPOLL;
 	adit_set_lltx(dev);
+	/* Errors to the sender need the route that the packet came by. */
+	netif_keep_dst(dev);
 	dev->features |= features;
 	dev->hw_features |= features;
 	dev->hw_enc_features |= features;

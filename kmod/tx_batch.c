@@ -256,6 +256,8 @@ static void set_owner(struct sk_buff *outer, struct sk_buff *owner)
 		consume_skb(owner);
 		return;
 	}
+	/* It may stay for long, and a route holds its device. */
+	skb_dst_drop(owner);
 	skb_shinfo(outer)->destructor_arg = owner;
 	outer->destructor = release_owner;
 }
