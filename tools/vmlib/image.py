@@ -116,6 +116,7 @@ TEXTS = {
     "/etc/shells": "/bin/sh\n/bin/bash\n",
     "/etc/nginx/nginx.conf": NGINX,
     "/var/www/html/index.html": "served by the guest\n",
+    "/root/.inputrc": "set enable-bracketed-paste off\n",
     "/root/.bashrc": "PS1='vm:\\w# '\nalias ll='ls -la'\n",
 }
 FOLDERS = (

@@ -19,7 +19,7 @@ from typing import ClassVar
 from .errors import Unavailable
 
 QEMU = "qemu-system-x86_64"
-BOOT_SECONDS = 120
+BOOT_SECONDS = 180
 # After the guest has said "exit", or that its command's time is over.
 END_SECONDS = 60
 PORTS = ("stdout", "stderr", "status", "log", "files")
