@@ -1,6 +1,10 @@
 #include "control/map_check.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "control/desired.hpp"
+#include "nat/claims.hpp"
 #include "nat/prerequisites.hpp"
 
 namespace adit::control {
@@ -13,11 +17,19 @@ Result<void> checkMappings(const std::string& interface, const config::Config& c
     spec.tunnelAddresses.push_back(address.address);
   }
   spec.mappings = resolvedMappings(config.maps);
-  const auto listeners = nat::localListeners();
-  if (!listeners) {
+  if (spec.mappings.empty()) {
     return {};
   }
-  const std::vector<Error> conflicts = nat::listenerConflicts(spec, *listeners);
+  if (!config.interface.publicInterface.empty()) {
+    spec.publicInterfaces.push_back(config.interface.publicInterface);
+  }
+  std::vector<Error> conflicts;
+  if (const auto listeners = nat::localListeners()) {
+    conflicts = nat::listenerConflicts(spec, *listeners);
+  }
+  if (const auto claims = nat::claimsOfOthers(interface)) {
+    std::ranges::move(nat::claimConflicts(spec, *claims), std::back_inserter(conflicts));
+  }
   return conflicts.empty() ? Result<void>{} : tl::unexpected(conflicts.front());
 }
 

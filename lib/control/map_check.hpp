@@ -9,7 +9,7 @@
 namespace adit::control {
 
 /// Fails with the mapping's line where a mapping would take a port away from a program of this
-/// machine without saying Override.
+/// machine, or from another tunnel, without saying Override.
 Result<void> checkMappings(const std::string& interface, const config::Config& config);
 
 }  // namespace adit::control

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "util/address.hpp"
@@ -15,6 +16,9 @@ namespace adit::nat {
 
 enum class Protocol : std::uint8_t { Tcp = IPPROTO_TCP, Udp = IPPROTO_UDP };
 std::string_view protocolName(Protocol protocol);
+
+/// Tables of ours are called so, followed by the tunnel's interface.
+inline constexpr std::string_view kTablePrefix = "adit_";
 
 /// Which source address the target sees.
 enum class SourceMode : std::uint8_t { Preserve, Masquerade };
@@ -107,7 +111,7 @@ struct RulesetSpec {
   [[nodiscard]] bool empty() const {
     return mappings.empty() && !reply.has_value() && !guard.has_value();
   }
-  [[nodiscard]] std::string tableName() const { return "adit_" + interface; }
+  [[nodiscard]] std::string tableName() const { return std::string(kTablePrefix) + interface; }
   friend bool operator==(const RulesetSpec&, const RulesetSpec&) = default;
 };
 

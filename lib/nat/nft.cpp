@@ -21,11 +21,6 @@ std::string firstReason(std::string_view errors) {
   return line.empty() ? "nftables gave no reason" : std::string(line);
 }
 
-bool isOurs(const json& object, std::string_view name) {
-  return object.contains("table") && object["table"].value("family", "") == "inet" &&
-         object["table"].value("name", "") == name;
-}
-
 json listCommand(json what) {
   return {{"nftables", json::array({{{"list", std::move(what)}}})}};
 }
@@ -75,19 +70,33 @@ Result<void> Nft::apply(const json& transaction) {
   return result;
 }
 
-Result<std::optional<json>> Nft::listTable(std::string_view name) {
-  const auto parsedOutput = [&] {
-    return json::parse(::nft_ctx_get_output_buffer(context_.get()), nullptr, false);
-  };
+json Nft::parsedOutput() {
+  return json::parse(::nft_ctx_get_output_buffer(context_.get()), nullptr, false);
+}
+
+Result<std::vector<std::string>> Nft::tableNames(std::string_view family) {
   if (const auto listed = run(listCommand({{"tables", nullptr}})); !listed) {
     return tl::unexpected(listed.error());
   }
-  const json tables = parsedOutput();
-  if (tables.is_discarded()) {
+  const json listing = parsedOutput();
+  if (listing.is_discarded()) {
     return fail("nftables: the list of tables cannot be read");
   }
-  const json objects = tables.value("nftables", json::array());
-  if (std::ranges::none_of(objects, [&](const json& object) { return isOurs(object, name); })) {
+  std::vector<std::string> names;
+  for (const json& object : listing.value("nftables", json::array())) {
+    if (object.contains("table") && object["table"].value("family", "") == family) {
+      names.push_back(object["table"].value("name", ""));
+    }
+  }
+  return names;
+}
+
+Result<std::optional<json>> Nft::listTable(std::string_view name) {
+  const auto tables = tableNames("inet");
+  if (!tables) {
+    return tl::unexpected(tables.error());
+  }
+  if (std::ranges::find(*tables, name) == tables->end()) {
     return std::nullopt;
   }
   const auto listed = run(listCommand({{"table", {{"family", "inet"}, {"name", name}}}}));

@@ -4,7 +4,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "util/result.hpp"
 
@@ -23,6 +25,8 @@ class Nft {
   Result<void> dryRun(const nlohmann::json& transaction);
   /// All of the transaction, or nothing.
   Result<void> apply(const nlohmann::json& transaction);
+  /// Of one family ("inet").
+  Result<std::vector<std::string>> tableNames(std::string_view family);
   /// The listing of the table `inet NAME`, or nothing when there is no such table.
   Result<std::optional<nlohmann::json>> listTable(std::string_view name);
 
@@ -32,6 +36,7 @@ class Nft {
   };
   explicit Nft(std::unique_ptr<nft_ctx, Free> context) : context_(std::move(context)) {}
   Result<void> run(const nlohmann::json& commands);
+  nlohmann::json parsedOutput();
 
   std::unique_ptr<nft_ctx, Free> context_;
 };

@@ -184,15 +184,14 @@ class Builder {
                            verdict("return")});
       addTranslationOf(family);
     }
-    constexpr std::string_view kChain = "translate_incoming";
-    addBaseChain(kChain, "nat", "prerouting", kBeforeDestinationNat);
-    leaveOwnPort(kChain);
-    addRule(kChain, {fromPublic(), toThisHost(), jump("goto", kTranslate)});
-    leaveTunnelAddresses(kChain);
+    addBaseChain(kIncomingChain, "nat", "prerouting", kBeforeDestinationNat);
+    leaveOwnPort(kIncomingChain);
+    addRule(kIncomingChain, {fromPublic(), toThisHost(), jump("goto", kTranslate)});
+    leaveTunnelAddresses(kIncomingChain);
     for (const Family& family : kFamilies) {
-      addRule(kChain, {fromTunnel(), toThisHost(),
-                       equal(packetKey(family), setName(named(sets::kHairpin, family))),
-                       jump("goto", kTranslate)});
+      addRule(kIncomingChain, {fromTunnel(), toThisHost(),
+                               equal(packetKey(family), setName(named(sets::kHairpin, family))),
+                               jump("goto", kTranslate)});
     }
   }
 

@@ -14,6 +14,10 @@
 
 namespace adit::nat {
 
+/// The chain that takes packets from the public side; its first rule with an input interface names
+/// the public NICs.
+inline constexpr std::string_view kIncomingChain = "translate_incoming";
+
 /// The commands that make the table without its elements: sets, maps, chains and rules.
 nlohmann::json staticCommands(const RulesetSpec& spec);
 

@@ -210,6 +210,35 @@ def reload_is_obeyed_at_once(lab: Lab) -> None:
     expect("nothing changed" in again.out, f"a second reload changes nothing: {again}")
 
 
+@scenario(seconds=60)
+def two_tunnels_one_port(lab: Lab) -> None:
+    """A second tunnel does not take a port of the first, unless it says so."""
+    net, server, _nas = served_home(lab)
+    web = WebServer(net.nas, mebibytes=1)
+    spec = TunnelSpec(
+        key_pair(),
+        ["10.20.0.1/24"],
+        listen_port=PORT + 1,
+        peers=[PeerSpec(key_pair().public, "10.20.0.2/32", name="other")],
+        maps=[["Listen = tcp/18000-18080", "To = other"]],
+    )
+    second = Adit(net.server, lab.device("two"), spec)
+    done = second.cli("up", str(second.file), check=False)
+    progress(done.err.strip())
+    said = f"would take the port away from the tunnel {server.name}"
+    expect(done.code != 0 and said in done.err, f"refused, and the tunnel is named: {done}")
+    expect(fetches(net, 18080) == web.sha256, "the first one's mapping is undisturbed")
+    spec.maps = [["Listen = tcp/18000-18079", "To = other"]]
+    second.write()
+    second.up()
+    spec.maps = [["Listen = tcp/18080", "To = other", "Override = yes"]]
+    second.write()
+    second.cli("reload", second.name)
+    expect(fetches(net, 18080, timeout=2) is None, "Override takes it")
+    second.down()
+    expect(fetches(net, 18080) == web.sha256, "until the second tunnel goes")
+
+
 @scenario(seconds=30)
 def preserve_needs_wide_allowed_ips(lab: Lab) -> None:
     """Narrow AllowedIPs on the NAS with a mapping of its own that preserves: refused (case 34)."""
