@@ -44,7 +44,7 @@ from lab import (
 PRODUCT = Side()
 PEER = Side(WireGuard)
 # Well below what the slowest data plane passes on.
-UDP_RATE = "5M" if EMULATED else "20M"
+UDP_RATE = "1M" if EMULATED else "20M"
 
 
 def both_up(net: Pair, left: Side, right: Side, psk: str = "") -> tuple[Tunnel, Tunnel]:
