@@ -108,6 +108,13 @@ def _fetch_only(series: str | None) -> int:
     return 0
 
 
+def _sweep() -> None:
+    """Removes what a run that was killed by force left: its image of some 100 MB."""
+    for path in Path(tempfile.gettempdir()).glob("adit-vm-*-*"):
+        if not Path("/proc", path.name.split("-")[2]).exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def _extract(archive: Path, target: Path) -> None:
     """Plain files and folders only, each inside the target."""
     target.mkdir(parents=True, exist_ok=True)
@@ -192,7 +199,8 @@ def _run(options: argparse.Namespace, machine_class: type[Machine], reader: LogR
         timeout=options.timeout,
         show_console=options.console,
     )
-    with tempfile.TemporaryDirectory(prefix="adit-vm-") as name:
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=f"adit-vm-{os.getpid()}-") as name:
         scratch = Path(name)
         archive = image.describe(kernel, debugging=options.shell)
         base = image.cached(archive, kernel)

@@ -155,7 +155,8 @@ class Process:
         try:
             return self._popen.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
-            raise LabError(f"no end after {timeout * PATIENCE:g} s: {' '.join(self.argv)}") from None
+            seconds = timeout * PATIENCE
+            raise LabError(f"no end after {seconds:g} s: {' '.join(self.argv)}") from None
 
     def signal(self, number: int) -> None:
         if self.running():
