@@ -19,6 +19,8 @@ void addShowCommands(CLI::App& app, Action& action);
 void addSetCommands(CLI::App& app, Action& action);
 /// up, down, reload
 void addLifecycleCommands(CLI::App& app, Action& action);
+/// save
+void addSaveCommand(CLI::App& app, Action& action);
 /// status
 void addStatusCommand(CLI::App& app, Action& action);
 /// check, strip

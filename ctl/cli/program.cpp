@@ -74,6 +74,7 @@ void addCommands(CLI::App& app, Action& action) {
   addCheckCommands(app, action);
   addShowCommands(app, action);
   addSetCommands(app, action);
+  addSaveCommand(app, action);
   addKeyCommands(app, action);
   addVersionCommand(app, action);
   addHelpCommand(app, action);

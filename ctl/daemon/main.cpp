@@ -146,7 +146,8 @@ int serve(const NamedConfig& named, DaemonSockets& sockets, control::StartObserv
   std::ofstream(control::pidFile(named.interface)) << ::getpid() << '\n';
   control::SeparationOptions options;
   options.interface = named.interface;
-  options.configFile = named.file;
+  // Whoever is told of it, such as `adit save`, works in another folder.
+  options.configFile = std::filesystem::absolute(named.file).lexically_normal();
   options.failed = [&](const std::string& message) { observer.failed(message); };
   options.cleanup = [&] { removeFiles(named.interface); };
   return control::runSeparated(options, [&](control::Privileged& privileged) {

@@ -155,6 +155,12 @@ Result<std::vector<std::string>> ControlClient::reload() {
   });
 }
 
+Result<void> ControlClient::saved(const std::vector<config::FileStamp>& files) {
+  return request(encodeSavedRequest(files), kPatience)
+      .and_then([](std::string answer) { return decodeNotesResponse(answer); })
+      .map([](const std::vector<std::string>&) {});
+}
+
 Result<std::vector<std::string>> ControlClient::down() {
   return request(encodePlainRequest("down"), kLongPatience).and_then([](std::string answer) {
     return decodeNotesResponse(answer);

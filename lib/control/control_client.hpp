@@ -28,6 +28,7 @@ class ControlClient {
   Result<nlohmann::ordered_json> status();
   Result<std::vector<std::string>> set(const DeviceChange& change);
   Result<std::vector<std::string>> reload();
+  Result<void> saved(const std::vector<config::FileStamp>& files);
   Result<std::vector<std::string>> down();
 
   /// Sends one line and gives the line that answers it, without its newline.

@@ -76,6 +76,19 @@ std::string answerSet(Members& request, DeviceApi& device) {
   return answerNotes(device.apply(*change));
 }
 
+std::string answerSaved(Members& request, DeviceApi& device) {
+  std::vector<config::FileStamp> files;
+  request.require("files");
+  request.elements("files", [&](const Json& file) -> Result<void> {
+    return stampFromJson(file).map(
+        [&](config::FileStamp stamp) { files.push_back(std::move(stamp)); });
+  });
+  request.refuseUnknown();
+  if (auto done = request.finish(); !done) return refusal(done.error());
+  device.saved(std::move(files));
+  return answerNotes(std::vector<std::string>{});
+}
+
 std::string answer(const Json& json, DeviceApi& device) {
   Members request(json, "request");
   std::string operation;
@@ -85,9 +98,10 @@ std::string answer(const Json& json, DeviceApi& device) {
   if (operation == "show") return answerShow(request, device, true);
   if (operation == "status") return answerShow(request, device, false);
   if (operation == "set") return answerSet(request, device);
+  if (operation == "saved") return answerSaved(request, device);
   if (operation != "reload" && operation != "down") {
     return refusal(Error{fmt::format("unknown operation \"{}\"; there are show, status, set, "
-                                     "reload and down",
+                                     "reload, saved and down",
                                      operation),
                          0});
   }
@@ -134,6 +148,10 @@ std::string encodeStatusRequest() {
 
 std::string encodeSetRequest(const DeviceChange& change) {
   return toLine(Json{{"op", "set"}, {"change", changeToJson(change)}});
+}
+
+std::string encodeSavedRequest(const std::vector<config::FileStamp>& files) {
+  return toLine(Json{{"op", "saved"}, {"files", stampsToJson(files)}});
 }
 
 std::string encodePlainRequest(std::string_view operation) {

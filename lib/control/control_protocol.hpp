@@ -3,6 +3,7 @@
 // {"op":"show","keys":false}             → {"ok":true,"device":{...}}
 // {"op":"status"}                        → the same; never with keys
 // {"op":"set","change":{...}}            → {"ok":true,"notes":["..."]}
+// {"op":"saved","files":[...]}           → {"ok":true,"notes":[]}
 // {"op":"reload"} and {"op":"down"}      → {"ok":true,"notes":["..."]}
 // anything that fails                    → {"ok":false,"error":"...","errno":N}
 //
@@ -48,6 +49,8 @@ DeviceView viewOf(DeviceSnapshot snapshot);
 std::string encodeShowRequest(bool keys);
 std::string encodeStatusRequest();
 std::string encodeSetRequest(const DeviceChange& change);
+/// The configuration's files as `adit save` left them.
+std::string encodeSavedRequest(const std::vector<config::FileStamp>& files);
 /// "reload" or "down".
 std::string encodePlainRequest(std::string_view operation);
 
@@ -62,6 +65,9 @@ Result<std::vector<std::string>> decodeNotesResponse(std::string_view line);
 nlohmann::ordered_json snapshotToJson(const DeviceSnapshot& snapshot, bool keys);
 /// Unknown members are skipped: the daemon may be newer than its client.
 Result<DeviceView> viewFromJson(const nlohmann::ordered_json& json);
+/// Files as their path, size and hash.
+nlohmann::ordered_json stampsToJson(const std::vector<config::FileStamp>& files);
+Result<config::FileStamp> stampFromJson(const nlohmann::ordered_json& json);
 nlohmann::ordered_json changeToJson(const DeviceChange& change);
 /// Unknown members are errors: a change that is understood by half must not be made.
 Result<DeviceChange> changeFromJson(const nlohmann::ordered_json& json);

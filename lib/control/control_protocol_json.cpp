@@ -1,4 +1,6 @@
 // The JSON forms of a device and of a change to it.
+#include <sodium.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -61,6 +63,8 @@ Json peerToJson(const PeerSnapshot& peer, bool keys) {
   }
   json["endpoint"] = peer.endpoint ? Json(peer.endpoint->toString()) : Json();
   if (!peer.unresolvedEndpoint.empty()) json["unresolved_endpoint"] = peer.unresolvedEndpoint;
+  json["configured_endpoint"] =
+      peer.configuredEndpoint.empty() ? Json() : Json(peer.configuredEndpoint);
   json["allowed_ips"] = textsToJson(peer.allowedIps);
   json["persistent_keepalive"] = peer.persistentKeepalive;
   const auto handshake = std::max(peer.lastHandshake, nanoseconds::zero());
@@ -110,6 +114,7 @@ Result<void> peerFromJson(const Json& json, DeviceView& view) {
   members.read("has_preshared_key", hasPresharedKey);
   members.parsed("preshared_key", presharedKey, crypto::presharedKeyFromBase64);
   members.read("unresolved_endpoint", peer.unresolvedEndpoint);
+  members.read("configured_endpoint", peer.configuredEndpoint);
   readEndpoint(members, peer);
   members.texts("allowed_ips", appendParsed(peer.allowedIps, parsePrefix));
   members.read("persistent_keepalive", peer.persistentKeepalive);
@@ -166,6 +171,31 @@ Json suiteSpeedsToJson(const DeviceSnapshot& device) {
   return json;
 }
 
+template <typename Number>
+Json optionalToJson(const std::optional<Number>& number) {
+  return number ? Json(*number) : Json();
+}
+
+Json configuredToJson(const ConfiguredState& configured) {
+  Json json;
+  json["listen_port"] = optionalToJson(configured.listenPort);
+  json["fwmark"] = optionalToJson(configured.firewallMark);
+  json["files"] = stampsToJson(configured.files);
+  return json;
+}
+
+void readConfigured(Members& device, ConfiguredState& out) {
+  const Json* json = device.find("configured");
+  if (json == nullptr) return;
+  Members configured(*json, "configured");
+  configured.optional("listen_port", out.listenPort);
+  configured.optional("fwmark", out.firewallMark);
+  configured.elements("files", [&](const Json& file) -> Result<void> {
+    return stampFromJson(file).map(
+        [&](config::FileStamp stamp) { out.files.push_back(std::move(stamp)); });
+  });
+}
+
 void readDevice(Members& members, DeviceView& view) {
   DeviceSnapshot& device = view.device;
   members.require("name");
@@ -175,6 +205,7 @@ void readDevice(Members& members, DeviceView& view) {
   members.parsed("private_key", device.privateKey, crypto::PrivateKey::fromBase64);
   members.read("listen_port", device.listenPort);
   members.read("fwmark", device.firewallMark);
+  readConfigured(members, device.configured);
   members.read("backend", device.backend);
   members.read("backend_reason", device.backendReason);
   members.read("mtu", device.mtu);
@@ -229,6 +260,38 @@ Result<void> peerChangeFromJson(const Json& json, std::vector<PeerChange>& peers
 
 }  // namespace
 
+Json stampsToJson(const std::vector<config::FileStamp>& files) {
+  Json json = Json::array();
+  for (const config::FileStamp& file : files) {
+    std::string hash(file.hash.size() * 2 + 1, '\0');
+    sodium_bin2hex(hash.data(), hash.size(), file.hash.data(), file.hash.size());
+    hash.pop_back();
+    json.push_back(Json{{"path", file.path.string()}, {"size", file.size}, {"hash", hash}});
+  }
+  return json;
+}
+
+Result<config::FileStamp> stampFromJson(const Json& json) {
+  config::FileStamp file;
+  std::string path;
+  std::string hash;
+  Members members(json, "file");
+  members.require("path");
+  members.read("path", path);
+  members.read("size", file.size);
+  members.read("hash", hash);
+  members.refuseUnknown();
+  if (auto done = members.finish(); !done) return tl::unexpected(done.error());
+  std::size_t length = 0;
+  if (sodium_hex2bin(file.hash.data(), file.hash.size(), hash.data(), hash.size(), nullptr, &length,
+                     nullptr) != 0 ||
+      length != file.hash.size() || hash.size() != 2 * file.hash.size()) {
+    return fail("\"hash\": expected {} hexadecimal digits", 2 * file.hash.size());
+  }
+  file.path = path;
+  return file;
+}
+
 DeviceView viewOf(DeviceSnapshot snapshot) {
   DeviceView view;
   view.hasPrivateKey = snapshot.privateKey.has_value();
@@ -248,6 +311,7 @@ Json snapshotToJson(const DeviceSnapshot& device, bool keys) {
   if (keys && device.privateKey) json["private_key"] = device.privateKey->toBase64();
   json["listen_port"] = device.listenPort;
   json["fwmark"] = device.firewallMark;
+  json["configured"] = configuredToJson(device.configured);
   json["backend"] = device.backend;
   json["backend_reason"] = device.backendReason;
   json["mtu"] = device.mtu;

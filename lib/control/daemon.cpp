@@ -91,7 +91,7 @@ class Daemon {
 
  private:
   Result<void> check(const config::Config& config);
-  Result<void> startDevice(const config::Config& config);
+  Result<void> startDevice(const config::Config& config, std::vector<config::FileStamp> files);
   void serve();
   void watchKernel();
   void handleSignals();
@@ -134,7 +134,7 @@ Result<std::vector<std::string>> Daemon::start() {
   for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
     remarks.push_back(diagnostic.toString());
   }
-  if (auto started = startDevice(*outcome.config); !started) {
+  if (auto started = startDevice(*outcome.config, outcome.files); !started) {
     undoStart();
     return tl::unexpected(started.error());
   }
@@ -156,7 +156,8 @@ Result<void> Daemon::check(const config::Config& config) {
   return checkMappings(name_, config);
 }
 
-Result<void> Daemon::startDevice(const config::Config& config) {
+Result<void> Daemon::startDevice(const config::Config& config,
+                                 std::vector<config::FileStamp> files) {
   if (auto initialized = crypto::initializeAead(); !initialized) {
     return initialized;
   }
@@ -207,7 +208,7 @@ Result<void> Daemon::startDevice(const config::Config& config) {
                   *kernel_->firewall, resolver_, state_},
       std::move(options), *undo);
   serve();
-  return device_->start(config);
+  return device_->start(config, std::move(files));
 }
 
 void Daemon::endWhenAnswered() {

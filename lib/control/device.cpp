@@ -113,12 +113,13 @@ Result<void> Device::runHooks(HookKind kind) {
   return result;
 }
 
-Result<void> Device::start(const config::Config& config) {
+Result<void> Device::start(const config::Config& config, std::vector<config::FileStamp> files) {
   if (auto checked = options_.check(config); !checked) {
     return checked;
   }
   const Changing changing(changing_);
   config_ = config;
+  files_ = std::move(files);
   if (auto configured = configureDataPlane(config.interface); !configured) {
     return configured;
   }
@@ -278,7 +279,7 @@ config::Config Device::runningConfig() const {
     entry.name = peer->name;
     entry.presharedKey =
         peer->presharedKey.isZero() ? std::nullopt : std::optional(peer->presharedKey);
-    entry.endpoint = peer->endpointPolicy.name();
+    entry.endpoint = peer->configuredEndpoint;
     entry.allowedIps = peer->allowedIps;
     entry.persistentKeepalive = peer->persistentKeepalive;
     entry.roam = peer->roam;
@@ -326,6 +327,7 @@ Result<std::vector<std::string>> Device::reload() {
     removePeer(key);
   }
   config_ = fresh;
+  files_ = outcome.files;
   trouble_.clear();
   for (const config::PeerConfig& peer : config_.peers) {
     configurePeer(addPeer(peer.publicKey), peer);

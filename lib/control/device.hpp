@@ -63,7 +63,8 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
 
   /// Brings everything up: port, peers, addresses, routes, rules, mappings, DNS, PostUp hooks. On
   /// failure the caller calls undo(). Not from within a callback of the loop, as undo().
-  Result<void> start(const config::Config& config);
+  /// `files` are those that the configuration came from.
+  Result<void> start(const config::Config& config, std::vector<config::FileStamp> files = {});
 
   /// Compares the kernel with what is wanted and mends it; called on every kernel event.
   void reconcile();
@@ -75,6 +76,7 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   [[nodiscard]] DeviceSnapshot snapshot() const override;
   Result<std::vector<std::string>> apply(const DeviceChange& change) override;
   Result<std::vector<std::string>> reload() override;
+  void saved(std::vector<config::FileStamp> files) override { files_ = std::move(files); }
   Result<std::vector<std::string>> down() override;
 
  private:
@@ -165,6 +167,7 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   Reconciler reconciler_;
 
   config::Config config_;
+  std::vector<config::FileStamp> files_;
   /// What wg(8) or the file set last; the file's values until somebody changes them.
   std::optional<crypto::PrivateKey> privateKey_;
   dataplane::DeviceSettings settings_;

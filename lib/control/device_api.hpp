@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/model.hpp"
 #include "crypto/key.hpp"
 #include "crypto/suite.hpp"
 #include "util/address.hpp"
@@ -26,6 +27,8 @@ struct PeerSnapshot {
   std::optional<Endpoint> endpoint;
   /// HOST:PORT of the configuration while it is unresolved, else empty.
   std::string unresolvedEndpoint;
+  /// HOST:PORT of the file, or as it was set last; never a learned one. Empty for none.
+  std::string configuredEndpoint;
   std::vector<Prefix> allowedIps;
   std::uint16_t persistentKeepalive = 0;
   /// Wall-clock time since the epoch of the last finished handshake; zero for never.
@@ -51,6 +54,15 @@ struct MapSnapshot {
   std::string reason;
 };
 
+/// What the file or a later change says, as `adit save` needs it beside what runs.
+struct ConfiguredState {
+  std::optional<std::uint16_t> listenPort;
+  /// 0 was set by hand and is none.
+  std::optional<std::uint32_t> firewallMark;
+  /// The files that the configuration came from, as they were then.
+  std::vector<config::FileStamp> files;
+};
+
 /// The device as it is now, read from the data plane and the kernel, not from memory.
 struct DeviceSnapshot {
   std::string name;
@@ -58,6 +70,7 @@ struct DeviceSnapshot {
   std::uint16_t listenPort = 0;
   std::uint32_t firewallMark = 0;
   std::vector<PeerSnapshot> peers;
+  ConfiguredState configured;
 
   /// "kernel" or "userspace", and why this one was taken.
   std::string backend;
@@ -107,6 +120,8 @@ class DeviceApi {
   /// Reads the configuration file again and applies it without dropping sessions; the strings say
   /// what changed. On failure (a wrong file) nothing has changed.
   virtual Result<std::vector<std::string>> reload() = 0;
+  /// The running state was written to the configuration's files, which are these now.
+  virtual void saved(std::vector<config::FileStamp>) {}
   /// Undoes everything and ends the daemon once the answer is out.
   virtual Result<std::vector<std::string>> down() = 0;
 };

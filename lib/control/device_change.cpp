@@ -1,6 +1,7 @@
 // wg(8)'s set, setconf, addconf and syncconf on a running device.
 #include <algorithm>
 
+#include "config/values.hpp"
 #include "control/device.hpp"
 #include "control/device_peer.hpp"
 
@@ -84,6 +85,9 @@ void Device::applyPeerChange(const PeerChange& change, std::vector<std::string>&
   moveAllowedIps(peer, remarks);
   pushPeer(peer);
   if (change.endpoint) {
+    if (const auto name = config::parseEndpoint(change.endpoint->toString())) {
+      peer.configuredEndpoint = *name;
+    }
     peer.endpointPolicy.configure(std::nullopt);
     setEndpoint(peer, *change.endpoint);
   }

@@ -16,6 +16,8 @@ struct Device::Peer {
   std::vector<Prefix> allowedIps;
   std::uint16_t persistentKeepalive = 0;
   bool roam = true;
+  /// Of the file, or set last by wg(8) or `adit set`.
+  std::optional<config::EndpointName> configuredEndpoint;
   EndpointPolicy endpointPolicy;
   /// Where datagrams go now.
   std::optional<Endpoint> endpoint;

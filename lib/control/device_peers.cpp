@@ -58,6 +58,7 @@ void Device::configurePeer(Peer& peer, const config::PeerConfig& config) {
   peer.allowedIps = config.allowedIps;
   peer.persistentKeepalive = config.persistentKeepalive;
   peer.roam = config.roam;
+  peer.configuredEndpoint = config.endpoint;
   const bool sameName = peer.endpointPolicy.name() == config.endpoint;
   peer.endpointPolicy.configure(config.endpoint);
   const dataplane::KeptPeer* kept = keptPeer(peer.publicKey);

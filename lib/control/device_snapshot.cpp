@@ -54,6 +54,9 @@ PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* st
   snapshot.allowedIps = peer.allowedIps;
   snapshot.persistentKeepalive = peer.persistentKeepalive;
   snapshot.endpoint = peer.endpoint;
+  if (peer.configuredEndpoint) {
+    snapshot.configuredEndpoint = peer.configuredEndpoint->toString();
+  }
   if (peer.endpointPolicy.unresolved()) {
     snapshot.unresolvedEndpoint = peer.endpointPolicy.name()->toString();
   }
@@ -105,6 +108,9 @@ DeviceSnapshot Device::snapshot() const {
   const dataplane::DeviceStats device = parts_.dataPlane.deviceStats();
   snapshot.listenPort = device.listenPort;
   snapshot.firewallMark = settings_.firewallMark;
+  snapshot.configured = {.listenPort = config_.interface.listenPort,
+                         .firewallMark = config_.interface.firewallMark,
+                         .files = files_};
   snapshot.backend = parts_.dataPlane.name();
   snapshot.backendReason = options_.backendReason;
   if (const auto link = parts_.routing.findLink(options_.name); link && *link) {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "config/model.hpp"
+#include "config/parser.hpp"
 #include "control/paths.hpp"
 #include "control/wg_format.hpp"
 #include "fake_daemon.hpp"
@@ -56,8 +56,8 @@ bool isRoot() {
 TEST_CASE("adit: help of every command has an example") {
   const std::string commands = runAdit("--help").out;
   for (const std::string name :
-       {"up", "down", "reload", "status", "check", "strip", "show", "showconf", "set", "setconf",
-        "addconf", "syncconf", "genkey", "genpsk", "pubkey"}) {
+       {"up", "down", "reload", "save", "status", "check", "strip", "show", "showconf", "set",
+        "setconf", "addconf", "syncconf", "genkey", "genpsk", "pubkey"}) {
     INFO(name);
     CHECK_THAT(commands, Contains("\n  " + name + " "));
     const Outcome help = runAdit(name + " --help");
@@ -374,6 +374,86 @@ TEST_CASE("adit: reload prints what changed") {
   device.outcome = std::vector<std::string>{"peer nas: endpoint", "mapping tcp/18080 added"};
   CHECK(runAdit("reload adit0").out == "peer nas: endpoint\nmapping tcp/18080 added\n");
   CHECK(device.reloads == 2);
+}
+
+namespace {
+
+/// A device that was started from `file` and still is as that says.
+control::DeviceSnapshot startedFrom(const std::string& file) {
+  const config::Outcome loaded = config::load(file);
+  REQUIRE(loaded.ok());
+  control::DeviceSnapshot device;
+  device.name = "adit0";
+  device.privateKey = loaded.config->interface.privateKey;
+  device.configured = {.listenPort = loaded.config->interface.listenPort,
+                       .firewallMark = std::nullopt,
+                       .files = loaded.files};
+  for (const config::PeerConfig& peer : loaded.config->peers) {
+    control::PeerSnapshot& snapshot = device.peers.emplace_back();
+    snapshot.publicKey = peer.publicKey;
+    snapshot.allowedIps = peer.allowedIps;
+    snapshot.configuredEndpoint = peer.endpoint ? peer.endpoint->toString() : "";
+    snapshot.endpoint = Endpoint::parse("198.51.100.77:7777").value();
+  }
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("adit: save writes what was set, not what was learned") {
+  const Sandbox sandbox;
+  const std::string file = sandbox.write("adit0.conf", kConfig);
+  FakeDevice device(startedFrom(file));
+  const FakeDaemon daemon(device);
+  CHECK_THAT(runAdit("save adit0").out, Contains("nothing to save"));
+  CHECK(shell("cat " + file).out == kConfig);
+
+  device.state.configured.firewallMark = 0;
+  device.state.peers[0].persistentKeepalive = 25;
+  control::PeerSnapshot& added = device.state.peers.emplace_back();
+  added.publicKey = publicKey(kSecondPeer);
+  added.presharedKey = crypto::presharedKeyFromBase64(kPresharedKey).value();
+  const Outcome outcome = runAdit("save adit0");
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.out, Contains("PersistentKeepalive: off -> 25") && Contains("added") &&
+                              !Contains(kPresharedKey));
+  const std::string text = shell("cat " + file).out;
+  CHECK_THAT(text, Contains("# the NAS\n[Peer]\n") && Contains("PersistentKeepalive = 25") &&
+                       Contains(kSecondPeer) && Contains(kPresharedKey) &&
+                       Contains("# the server's") && !Contains("198.51.100.77") &&
+                       !Contains("FwMark"));
+  // The daemon knows of the new file, so that the next save is not refused.
+  CHECK_THAT(runAdit("save adit0").out, Contains("nothing to save"));
+}
+
+TEST_CASE("adit: save refuses a file that was edited meanwhile") {
+  const Sandbox sandbox;
+  const std::string file = sandbox.write("adit0.conf", kConfig);
+  FakeDevice device(startedFrom(file));
+  const FakeDaemon daemon(device);
+  device.state.peers[0].persistentKeepalive = 25;
+  sandbox.write("adit0.conf", kConfig + "# more\n");
+  const Outcome outcome = runAdit("save adit0");
+  CHECK(outcome.status == 1);
+  CHECK_THAT(outcome.err, Contains("adit reload adit0"));
+  CHECK(shell("cat " + file).out == kConfig + "# more\n");
+}
+
+TEST_CASE("adit: save leaves a key that a command or a hook gives out of the file") {
+  const Sandbox sandbox;
+  std::string text = kConfig;
+  const std::string key = fmt::format("PrivateKey = {}  # the server's", kPrivateKey);
+  text.replace(text.find(key), key.size(), "PrivateKeyCommand = cat /root/key");
+  const std::string file = sandbox.write("adit0.conf", text);
+  FakeDevice device(startedFrom(file));
+  const FakeDaemon daemon(device);
+  device.state.privateKey = crypto::PrivateKey::fromBase64(kPrivateKey).value();
+  device.state.peers[0].persistentKeepalive = 25;
+  const Outcome outcome = runAdit("save adit0");
+  CHECK(outcome.status == 0);
+  CHECK_THAT(outcome.err, Contains("PrivateKeyCommand"));
+  CHECK_THAT(shell("cat " + file).out,
+             !Contains(kPrivateKey) && Contains("PersistentKeepalive = 25"));
 }
 
 TEST_CASE("adit: status in words") {

@@ -63,6 +63,10 @@ inline DeviceSnapshot richSnapshot() {
   device.warnings = {"IPv6 is off; sysctl net.ipv6.conf.all.disable_ipv6=0 turns it on"};
   device.suiteSpeeds = {1200, 3400, 3600};
   device.drops = {{"too short", 3}, {"unknown receiver", 17}};
+  device.configured = {.listenPort = 12912,
+                       .firewallMark = 0,
+                       .files = {{.path = "/etc/adit/adit0.conf", .size = 99, .hash = {1, 0xab}}}};
+  device.peers[1].configuredEndpoint = "vps.example.net:51820";
   device.peers[1].name = "nas";
   device.peers[1].suite = crypto::Suite::Aes256Gcm;
   device.peers[1].clockBehind = 2;
@@ -83,6 +87,9 @@ class FakeDevice : public DeviceApi {
   Result<std::vector<std::string>> reload() override {
     ++reloads;
     return outcome;
+  }
+  void saved(std::vector<config::FileStamp> files) override {
+    state.configured.files = std::move(files);
   }
   Result<std::vector<std::string>> down() override {
     ++downs;

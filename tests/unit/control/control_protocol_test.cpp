@@ -39,6 +39,9 @@ TEST_CASE("control: show brings a device across without loss") {
   CHECK(view->publicKey->toBase64() == kPublicKey);
   CHECK(got.listenPort == want.listenPort);
   CHECK(got.firewallMark == want.firewallMark);
+  CHECK(got.configured.listenPort == want.configured.listenPort);
+  CHECK(got.configured.firewallMark == want.configured.firewallMark);
+  CHECK(got.configured.files == want.configured.files);
   CHECK(got.backend == want.backend);
   CHECK(got.backendReason == want.backendReason);
   CHECK(got.mtu == want.mtu);
@@ -58,6 +61,7 @@ TEST_CASE("control: show brings a device across without loss") {
     const PeerSnapshot& peer = got.peers[i];
     const PeerSnapshot& original = want.peers[i];
     CHECK(peer.name == original.name);
+    CHECK(peer.configuredEndpoint == original.configuredEndpoint);
     CHECK(peer.publicKey == original.publicKey);
     CHECK(peer.presharedKey == original.presharedKey);
     CHECK(peer.endpoint == original.endpoint);
@@ -135,6 +139,19 @@ TEST_CASE("control: a change comes across whole") {
   CHECK_FALSE(got.peers[1].presharedKey);
   CHECK_FALSE(got.peers[1].endpoint);
   CHECK_FALSE(got.peers[1].persistentKeepalive);
+}
+
+TEST_CASE("control: the files that were saved come across") {
+  FakeDevice device;
+  const std::vector<config::FileStamp> files{{.path = "/etc/adit/x.conf", .size = 7, .hash = {3}},
+                                             {.path = "/etc/adit/x.d/a.conf", .size = 0}};
+  CHECK(decodeNotesResponse(handleControl(encodeSavedRequest(files), device)));
+  CHECK(device.state.configured.files == files);
+  for (const std::string hash : {"", "00", "zz", "0"}) {
+    const Json line{{"op", "saved"}, {"files", {{{"path", "/x"}, {"size", 1}, {"hash", hash}}}}};
+    CHECK(ask(line.dump(), device)["ok"] == false);
+  }
+  CHECK(device.state.configured.files == files);
 }
 
 TEST_CASE("control: a change of nothing is a change") {
