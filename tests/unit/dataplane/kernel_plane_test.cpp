@@ -174,7 +174,7 @@ TEST_CASE_METHOD(Fixture, "kernel plane: a failure takes away only what was made
 
 TEST_CASE_METHOD(Fixture, "kernel plane: what a former daemon left is read and not touched") {
   leaveLink();
-  device(u16(ADIT_A_DEVICE_LISTEN_PORT, 4000) + u64(ADIT_A_DEVICE_LAST_PEER_ID, 9) +
+  device(u16(ADIT_A_DEVICE_LISTEN_PORT, 4000) + u64(ADIT_A_DEVICE_LAST_PEER_ID, 12) +
          attr(ADIT_A_DEVICE_PUBLIC_KEY, filled(1)));
   module->peers = {peerMessage(4, 4, "10.0.0.4/32", Session{2, 900s, true}, 5), peerMessage(9, 9)};
   module->interruptions = 2;
@@ -184,7 +184,7 @@ TEST_CASE_METHOD(Fixture, "kernel plane: what a former daemon left is read and n
   CHECK(links.list[0].mtu == 1420);
   const Inheritance& kept = (*opened)->inheritance();
   CHECK(kept.publicKey == keyOf(1));
-  CHECK(kept.nextId == 10);
+  CHECK(kept.nextId == 13);
   REQUIRE(kept.peers.size() == 2);
   CHECK(kept.peers[0].publicKey == keyOf(4));
   CHECK(kept.peers[0].stats.id == 4);
@@ -201,6 +201,14 @@ TEST_CASE_METHOD(Fixture, "kernel plane: what a former daemon left is read and n
   CHECK(module->changes.empty());
   REQUIRE(plane->setPeer(settings(4, {"10.0.0.5/32"})));
   CHECK(count(ADIT_CMD_SET_PEER) == 1);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "kernel plane: new ids are above those in use, whatever the module says") {
+  leaveLink();
+  module->peers = {peerMessage(9, 9)};
+  open();
+  CHECK(plane->inheritance().nextId == 10);
 }
 
 TEST_CASE_METHOD(Fixture, "kernel plane: only what changed of the device is sent") {
