@@ -91,16 +91,33 @@ static inline void adit_udp_xmit6(struct dst_entry *dst, struct sock *sk, struct
 #endif
 }
 
-/* State of ChaCha20, a structure since 6.16. */
+/* State of ChaCha20: words, and a structure of them since 6.16. */
+struct adit_chacha {
 #ifdef ADIT_HAVE_CHACHA_STATE_STRUCT
-#define ADIT_CHACHA_STATE(name) struct chacha_state name
-#define adit_chacha_words(state) ((state)->x)
-#define adit_chacha_pointer(state) (&(state))
+	struct chacha_state state;
 #else
-#define ADIT_CHACHA_STATE(name) u32 name[CHACHA_STATE_WORDS] __aligned(64)
-#define adit_chacha_words(state) (state)
-#define adit_chacha_pointer(state) (state)
+	u32 state[CHACHA_STATE_WORDS];
 #endif
+} __aligned(64);
+
+static inline u32 *adit_chacha_words(struct adit_chacha *chacha)
+{
+#ifdef ADIT_HAVE_CHACHA_STATE_STRUCT
+	return chacha->state.x;
+#else
+	return chacha->state;
+#endif
+}
+
+static inline void adit_chacha_crypt(struct adit_chacha *chacha, u8 *to, const u8 *from,
+				     unsigned int length)
+{
+#ifdef ADIT_HAVE_CHACHA_STATE_STRUCT
+	chacha20_crypt(&chacha->state, to, from, length);
+#else
+	chacha20_crypt(chacha->state, to, from, length);
+#endif
+}
 
 /* Keyed BLAKE2s; `length` is of the hash. */
 static inline void adit_blake2s_keyed(u8 *hash, size_t length, const u8 *key, size_t key_length,

@@ -65,31 +65,38 @@ static void zero_words(u8 *place)
 /* The tag of ciphertext without associated data. */
 static void authenticate(u8 tag[ADIT_TAG_LENGTH], const u8 *poly_key, const u8 *text, size_t length)
 {
+	size_t rest = length % POLY1305_BLOCK_SIZE;
+	u8 tail[2 * POLY1305_BLOCK_SIZE] __aligned(8);
 	struct poly1305_desc_ctx poly;
-	__le64 lengths[2] = { 0, cpu_to_le64(length) };
-	static const u8 zeros[POLY1305_BLOCK_SIZE];
+	u8 *lengths = tail;
 
 	poly1305_init(&poly, poly_key);
-	poly1305_update(&poly, text, length);
-	if (length % POLY1305_BLOCK_SIZE)
-		poly1305_update(&poly, zeros, -length % POLY1305_BLOCK_SIZE);
-	poly1305_update(&poly, (u8 *)lengths, sizeof(lengths));
+	poly1305_update(&poly, text, length - rest);
+	/* The rest, padding, and the lengths, in whole blocks too. */
+	if (rest) {
+		memset(tail, 0, POLY1305_BLOCK_SIZE);
+		memcpy(tail, text + length - rest, rest);
+		lengths += POLY1305_BLOCK_SIZE;
+	}
+	put_unaligned_le64(0, lengths);
+	put_unaligned_le64(length, lengths + sizeof(u64));
+	poly1305_update(&poly, tail, lengths + POLY1305_BLOCK_SIZE - tail);
 	poly1305_final(&poly, tag);
 }
 
 void adit_chacha_seal(const u8 *key, u8 *text, size_t length, u64 counter)
 {
-	ADIT_CHACHA_STATE(state);
+	struct adit_chacha chacha;
 	u8 *block = text - ADIT_CRYPTO_HEADROOM;
 	struct words saved;
 
-	start(adit_chacha_words(state), key, counter);
+	start(adit_chacha_words(&chacha), key, counter);
 	save(&saved, block);
 	zero_words(block);
-	chacha20_crypt(adit_chacha_pointer(state), block, block, ADIT_CRYPTO_HEADROOM + length);
+	adit_chacha_crypt(&chacha, block, block, ADIT_CRYPTO_HEADROOM + length);
 	authenticate(text + length, block, text, length);
 	restore(block, &saved);
-	memzero_explicit(&state, sizeof(state));
+	memzero_explicit(&chacha, sizeof(chacha));
 }
 
 bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t length, u64 counter)
@@ -97,13 +104,13 @@ bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t length, u64 
 	u8 staged[ADIT_CRYPTO_HEADROOM + STAGED] __aligned(16);
 	size_t first = min_t(size_t, length, STAGED);
 	u8 *block = to - ADIT_CRYPTO_HEADROOM;
-	ADIT_CHACHA_STATE(state);
-	u8 tag[ADIT_TAG_LENGTH];
-	u8 expected[ADIT_TAG_LENGTH];
-	struct words saved;
+	struct adit_chacha chacha;
 	u8 poly_key[POLY1305_KEY_SIZE];
+	u8 expected[ADIT_TAG_LENGTH];
+	u8 tag[ADIT_TAG_LENGTH];
+	struct words saved;
 
-	start(adit_chacha_words(state), key, counter);
+	start(adit_chacha_words(&chacha), key, counter);
 	memcpy(tag, from + length, sizeof(tag));
 	save(&saved, block);
 	zero_words(staged);
@@ -113,21 +120,19 @@ bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t length, u64 
 		memcpy(staged + ADIT_CRYPTO_HEADROOM, from, first);
 	if (to == from) {
 		/* The ciphertext is needed once more, before it goes. */
-		chacha20_crypt(adit_chacha_pointer(state), staged, staged, ADIT_CRYPTO_HEADROOM);
+		adit_chacha_crypt(&chacha, staged, staged, ADIT_CRYPTO_HEADROOM);
 		memcpy(poly_key, staged, sizeof(poly_key));
 		authenticate(expected, poly_key, from, length);
-		chacha20_crypt(adit_chacha_pointer(state), to, from, length);
+		adit_chacha_crypt(&chacha, to, from, length);
 	} else {
-		chacha20_crypt(adit_chacha_pointer(state), block, staged,
-			       ADIT_CRYPTO_HEADROOM + first);
+		adit_chacha_crypt(&chacha, block, staged, ADIT_CRYPTO_HEADROOM + first);
 		memcpy(poly_key, block, sizeof(poly_key));
 		if (length > first)
-			chacha20_crypt(adit_chacha_pointer(state), to + first, from + first,
-				       length - first);
+			adit_chacha_crypt(&chacha, to + first, from + first, length - first);
 		authenticate(expected, poly_key, from, length);
 		restore(block, &saved);
 	}
-	memzero_explicit(&state, sizeof(state));
+	memzero_explicit(&chacha, sizeof(chacha));
 	memzero_explicit(poly_key, sizeof(poly_key));
 	return crypto_memneq(tag, expected, sizeof(tag)) == 0;
 }

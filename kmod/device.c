@@ -67,7 +67,8 @@ void adit_device_free(struct adit_device *adit)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		netif_napi_del(&per_cpu_ptr(adit->rx_queues, cpu)->napi);
+		__netif_napi_del(&per_cpu_ptr(adit->rx_queues, cpu)->napi);
+	synchronize_net();
 	free_percpu(adit->rx_queues);
 	adit_handshake_queue_free(&adit->handshakes);
 	free_percpu(adit->stats);

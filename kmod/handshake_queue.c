@@ -60,7 +60,7 @@ static bool is_wanted(struct adit_device *adit, const u8 *datagram, unsigned int
 	if (!key || (!cookie && !mac1_is_right(key, datagram, length)))
 		return false;
 	*reason = ADIT_DROP_HANDSHAKE_QUEUE;
-	return rcu_access_pointer(adit->claim) != NULL;
+	return rcu_access_pointer(adit->claim);
 }
 
 static bool push_handshake(struct adit_handshake_queue *queue, const u8 *datagram,

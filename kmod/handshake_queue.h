@@ -44,7 +44,7 @@ struct adit_control_entry {
 
 /* Rings; only the work takes out. */
 struct adit_handshake_queue {
-	spinlock_t lock;
+	spinlock_t lock; /* of both rings */
 	struct adit_handshake_entry *handshakes;
 	unsigned int first_handshake;
 	unsigned int handshake_count;

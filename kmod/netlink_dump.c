@@ -80,7 +80,7 @@ static u32 claimant_of(struct adit_device *adit)
 
 static bool is_set(const u8 *key)
 {
-	return memchr_inv(key, 0, ADIT_UAPI_KEY_LENGTH) != NULL;
+	return memchr_inv(key, 0, ADIT_UAPI_KEY_LENGTH);
 }
 
 int adit_put_device(struct sk_buff *skb, struct adit_device *adit)

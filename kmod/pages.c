@@ -28,8 +28,8 @@ void adit_pages_exit(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		free_ring(&per_cpu(rings, cpu)[ADIT_RING_TX]);
-		free_ring(&per_cpu(rings, cpu)[ADIT_RING_RX]);
+		free_ring(per_cpu_ptr(&rings[ADIT_RING_TX], cpu));
+		free_ring(per_cpu_ptr(&rings[ADIT_RING_RX], cpu));
 	}
 }
 

@@ -83,7 +83,7 @@ static void sum_headers(struct adit_segmenter *segmenter)
 		ip_copy->tot_len = 0;
 		ip_copy->id = 0;
 		ip_copy->check = 0;
-		segmenter->ip_sum = (__force u32)csum_partial(ip_bytes, segmenter->ip_header, 0);
+		segmenter->ip_sum = csum_partial(ip_bytes, segmenter->ip_header, 0);
 	}
 	segmenter->tcp_sum = csum_partial(copy, length, pseudo);
 }
@@ -118,6 +118,11 @@ unsigned int adit_segment_length(const struct adit_segmenter *segmenter)
 	return segmenter->header + payload_of(segmenter);
 }
 
+static __wsum wsum_of(__be16 field)
+{
+	return (__force __wsum)(u32)(__force u16)field;
+}
+
 static void write_ip(const struct adit_segmenter *segmenter, u8 *to, unsigned int length)
 {
 	struct ipv6hdr *ip6 = (struct ipv6hdr *)to;
@@ -130,8 +135,8 @@ static void write_ip(const struct adit_segmenter *segmenter, u8 *to, unsigned in
 	}
 	ip->tot_len = htons(length);
 	ip->id = htons(segmenter->id + (segmenter->fixed_id ? 0 : segmenter->next));
-	sum = csum_add((__force __wsum)segmenter->ip_sum, (__force __wsum)(u32)ip->tot_len);
-	ip->check = csum_fold(csum_add(sum, (__force __wsum)(u32)ip->id));
+	sum = csum_add(segmenter->ip_sum, wsum_of(ip->tot_len));
+	ip->check = csum_fold(csum_add(sum, wsum_of(ip->id)));
 }
 
 /* FIN and PSH belong to the last packet, CWR to the first. */
@@ -165,7 +170,7 @@ void adit_segment_write(struct adit_segmenter *segmenter, u8 *to)
 	sum = csum_add(sum, segmenter->tcp_sum);
 	sum = csum_add(sum, (__force __wsum)tcp->seq);
 	sum = csum_add(sum, (__force __wsum)htonl(tcp_length));
-	sum = csum_add(sum, (__force __wsum)(u32)htons(tcp_bytes[TCP_FLAGS_OFFSET]));
+	sum = csum_add(sum, wsum_of(htons(tcp_bytes[TCP_FLAGS_OFFSET])));
 	tcp->check = csum_fold(sum);
 	segmenter->next++;
 }

@@ -26,7 +26,7 @@ struct adit_segmenter {
 	u32 sequence; /* host byte order */
 	u8 flags;
 	__wsum tcp_sum; /* of pseudo-header and TCP header, without what differs */
-	u32 ip_sum; /* of the IPv4 header, likewise */
+	__wsum ip_sum; /* of the IPv4 header, likewise */
 };
 
 /* False when the skb is not a plain TCP super-packet. It may be changed only in its layout. */

@@ -84,7 +84,7 @@ bool adit_session_index_used(struct adit_session_table *table, u32 local_index)
 	bool used;
 
 	rcu_read_lock_bh();
-	used = adit_session_find(table, local_index) != NULL;
+	used = adit_session_find(table, local_index);
 	rcu_read_unlock_bh();
 	return used;
 }
@@ -97,7 +97,8 @@ int adit_session_add(struct adit_session_table *table, struct adit_session *sess
 	if (adit_session_find(table, session->local_index))
 		error = -EEXIST;
 	else
-		hlist_add_head_rcu(&session->hash, &table->buckets[bucket_of(session->local_index)]);
+		hlist_add_head_rcu(&session->hash,
+				   &table->buckets[bucket_of(session->local_index)]);
 	spin_unlock_bh(&table->lock);
 	return error;
 }

@@ -14,7 +14,7 @@
 #include "segment.h"
 #include "tx_batch.h"
 
-/* A tunnel in a tunnel is sent at once; what is deeper goes through a worker, with its own stack. */
+/* A tunnel in a tunnel is sent at once; what is deeper goes through a worker: its own stack. */
 #define DEPTH_INLINE 2
 /* Deeper is a routing loop. */
 #define DEPTH_MAX 6
@@ -193,7 +193,7 @@ static void transmit(struct adit_device *adit, struct sk_buff *skb)
 	session = usable_session(peer, now);
 	if (unlikely(!session)) {
 		/* A look without the lock is enough: it decides where a packet waits. */
-		if (!adit_endpoint_known(&peer->endpoint)) {
+		if (!READ_ONCE(peer->endpoint.address.sa_family)) {
 			adit_drop(adit, peer, ADIT_DROP_NO_ENDPOINT, packets_of(skb));
 			goto refuse;
 		}

@@ -242,24 +242,22 @@ void adit_tx_batch_segments(struct adit_tx_batch *batch, struct adit_session *se
 		adit_count_device_tx(batch->adit, segmenter->next - first, bytes);
 }
 
-/* The inner packet goes with the outer one: its sender sees how much is still queued. */
-static void release_owner(struct sk_buff *outer)
-{
-	consume_skb(skb_shinfo(outer)->destructor_arg);
-}
-
-static void set_owner(struct sk_buff *outer, struct sk_buff *owner)
+/*
+ * The outer packet is the sender's from now on, so that it sees how much is still queued. What it
+ * was charged with is given back later: hence the size.
+ */
+static void move_owner(struct sk_buff *outer, struct sk_buff *owner)
 {
 	if (!owner)
 		return;
-	if (!owner->sk) {
-		consume_skb(owner);
-		return;
+	if (owner->sk && owner->destructor) {
+		outer->sk = owner->sk;
+		outer->destructor = owner->destructor;
+		outer->truesize = owner->truesize;
+		owner->sk = NULL;
+		owner->destructor = NULL;
 	}
-	/* It may stay for long, and a route holds its device. */
-	skb_dst_drop(owner);
-	skb_shinfo(outer)->destructor_arg = owner;
-	outer->destructor = release_owner;
+	consume_skb(owner);
 }
 
 static void set_offload(const struct adit_tx_batch *batch)
@@ -303,7 +301,7 @@ void adit_tx_batch_flush(struct adit_tx_batch *batch, struct sk_buff *owner)
 		consume_skb(owner);
 		return;
 	}
-	set_owner(batch->outer, owner);
+	move_owner(batch->outer, owner);
 	set_offload(batch);
 	note_sent(batch);
 	batch->session = NULL;

@@ -507,6 +507,77 @@ def tunnel_in_tunnel_and_loop(net: Topology) -> None:
     assert net.a.drops()["SEND_FAILED"] > before
 
 
+@test
+def tunnels_nested_deeper_than_the_stack_allows(net: Topology) -> None:
+    """Four tunnels, each in the one before; then a ring of two that carry each other."""
+    net.add_peers()
+    net.add_keys()
+    for level in range(1, 4):
+        add_level(net, level)
+    for level in range(4):
+        assert ping(net.a, f"10.9.{level}.2" if level else net.b.inner()), level
+    data = os.urandom(1 << 18)
+    assert transfer(net, net.a, data) == hashlib.sha256(data).hexdigest()
+    # The outermost now goes through the innermost.
+    expect(net.a.request("SET_PEER", peer(1, at=("10.9.3.2", PORT))), 0)
+    before = net.a.drops()
+    ping(net.a, net.b.inner(), "-w", "3", count=5)
+    time.sleep(1)
+    after = net.a.drops()
+    assert sum(after.values()) > sum(before.values()), after
+
+
+def add_level(net: Topology, level: int) -> None:
+    links = []
+    for host in net.hosts:
+        ip(f"-n {host.name} link add adit{level} mtu {1420 - 60 * level} type adit")
+        ip(f"-n {host.name} address add 10.9.{level}.{host.number}/24 dev adit{level}")
+        link = Host(host.name, host.number, host.genl, interface_index(level, host), host.public)
+        expect(
+            link.request(
+                "SET_DEVICE",
+                nest(
+                    C["ADIT_A_DEVICE"],
+                    u8(C["ADIT_A_DEVICE_CLAIM"], 1),
+                    u16(C["ADIT_A_DEVICE_LISTEN_PORT"], PORT + level),
+                ),
+            ),
+            0,
+        )
+        ip(f"-n {host.name} link set adit{level} up")
+        links.append(link)
+    one, two = random_key(), random_key()
+    below = f"10.9.{level - 1}"
+    for link, other, send, receive in ((*links, one, two), (*reversed(links), two, one)):
+        wish = peer(1, other.public, [f"10.9.{level}.0/24"],
+                    (f"{below}.{other.number}", PORT + level))
+        expect(link.request("SET_PEER", wish), 0)
+        expect(
+            link.request("NEW_KEY", key(1, other.public, link.number, other.number, send, receive)),
+            0,
+        )
+
+
+def interface_index(level: int, host: Host) -> int:
+    return adit_genl.interface_index(f"adit{level}", host.name)
+
+
+@test
+def life_cycles(net: Topology) -> None:
+    for _ in range(int(os.environ.get("ADIT_TEST_CYCLES", "10"))):
+        net.add_peers()
+        net.add_keys()
+        flood = subprocess.Popen(
+            ["/sbin/ip", "netns", "exec", "mod-a", "ping", "-f", "-w", "9", net.b.inner()],
+            stdout=subprocess.DEVNULL,
+        )
+        time.sleep(0.2)
+        net.remove()
+        flood.kill()
+        flood.wait()
+        net.__init__()  # type: ignore[misc]
+
+
 # Bad input
 
 
