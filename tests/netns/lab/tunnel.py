@@ -302,10 +302,12 @@ class Adit(Tunnel):
 
 def alive(pid: int) -> bool:
     """Whether any thread of the process still lives, and with it the process's descriptors."""
-    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
-        with contextlib.suppress(OSError):
-            if path.read_text().rsplit(")", 1)[1].split()[0] not in "ZX":
-                return True
+    # A thread, or the whole process, may go between two looks.
+    with contextlib.suppress(FileNotFoundError):
+        for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):
+                if path.read_text().rsplit(")", 1)[1].split()[0] not in "ZX":
+                    return True
     return False
 
 
