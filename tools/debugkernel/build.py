@@ -100,20 +100,17 @@ class Builder:
         work = self.folder / "wanted.config"
         work.write_text("".join(path.read_text() for path in self.kind.fragment_files()))
         target = self.output / ".config"
-        if not target.exists():
-            self.make("configuration", "tinyconfig")
-            script = self.origin.tree / "scripts/kconfig/merge_config.sh"
-            argv = [str(script), "-m", "-O", str(self.output), str(target), str(work)]
-            done = subprocess.run(
-                argv, capture_output=True, text=True, cwd=self.output, check=False
-            )
-            if done.returncode != 0:
-                target.unlink()
-                raise VmError(f"merge_config.sh failed:\n{done.stdout}{done.stderr}")
+        # Again in every attempt: an interrupted one may have left half of it. make compiles anew
+        # only what an option has changed for.
+        self.make("configuration", "tinyconfig")
+        argv = [str(self.origin.tree / "scripts/kconfig/merge_config.sh"), "-m"]
+        argv += ["-O", str(self.output), str(target), str(work)]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd=self.output, check=False)
+        if done.returncode != 0:
+            raise VmError(f"merge_config.sh failed:\n{done.stdout}{done.stderr}")
         self.make("configuration", "olddefconfig")
         lines = refused(wanted(self.kind), target.read_text())
         if lines:
-            target.unlink()
             raise VmError(f"{self.origin.version} refuses:\n" + "\n".join(lines))
 
     def compile(self) -> None:

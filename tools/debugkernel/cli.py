@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from vmlib import cli as vm
 from vmlib import kmsg
@@ -62,9 +63,15 @@ def _path(name: str) -> int:
     return 0
 
 
+def _stop(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
 def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     options = parser().parse_args(arguments)
+    # So that what was started ends as well.
+    signal.signal(signal.SIGTERM, _stop)
     try:
         if options.verb == "build":
             for name in options.kinds:

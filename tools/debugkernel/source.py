@@ -19,11 +19,18 @@ from .progress import say
 PACKAGE = "linux-source-6.12"
 SECONDS = 1800
 _PREFIX = "source-"
+# User Mode Linux keeps the vector registers of a process in a buffer of this many bytes, and the
+# host takes them back only as a whole: 11,008 bytes on processors with AMX.
+CHANGES = (
+    ("arch/x86/um/user-offsets.c", "(HOST_FP_SIZE, 2696)", "(HOST_FP_SIZE, 16384)"),
+)
+# Part of the folder's name; raised when CHANGES does.
+REVISION = "+adit1"
 
 
 @dataclass(frozen=True)
 class Source:
-    """An unpacked source tree and the Debian version of its package."""
+    """An unpacked source tree; the Debian version of its package, and our revision."""
 
     tree: Path
     version: str
@@ -65,9 +72,18 @@ def _candidate() -> str:
 
 def cached() -> Source | None:
     """What was unpacked last."""
-    trees = [path for path in root().glob(f"{_PREFIX}*") if (path / "Kconfig").is_file()]
+    trees = [path for path in root().glob(f"{_PREFIX}*{REVISION}") if path.is_dir()]
     tree = max(trees, key=lambda path: path.stat().st_ctime, default=None)
     return Source(tree, tree.name.removeprefix(_PREFIX)) if tree else None
+
+
+def _change(tree: Path) -> None:
+    for name, old, new in CHANGES:
+        path = tree / name
+        text = path.read_text()
+        if old not in text:
+            raise VmError(f"{PACKAGE} has changed: no {old} in {name}")
+        path.write_text(text.replace(old, new))
 
 
 def _unpack(version: str, target: Path, work: Path) -> None:
@@ -87,6 +103,7 @@ def _unpack(version: str, target: Path, work: Path) -> None:
     with tarfile.open(archive) as tar:
         tar.extractall(work / "tree", filter="tar")
     (tree,) = (work / "tree").iterdir()
+    _change(tree)
     tree.rename(target)
 
 
@@ -96,7 +113,8 @@ def get(update: bool) -> Source:
     if found is not None and not update:
         return found
     version = _candidate()
-    target = root() / f"{_PREFIX}{version}"
+    name = f"{version}{REVISION}"
+    target = root() / f"{_PREFIX}{name}"
     with cache.locked(root() / f"{target.name}.lock", SECONDS):
         if not target.is_dir():
             work = Path(tempfile.mkdtemp(dir=root(), prefix=".source."))
@@ -104,4 +122,4 @@ def get(update: bool) -> Source:
                 _unpack(version, target, work)
             finally:
                 shutil.rmtree(work, ignore_errors=True)
-    return Source(target, version)
+    return Source(target, name)

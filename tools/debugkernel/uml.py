@@ -30,10 +30,12 @@ class UmlMachine(Machine):
         if options.icount or options.gdb or options.qemu:
             raise VmError("--icount, --gdb and --qemu are QEMU's: attach gdb to the process")
         # A session of its own: at a panic the kernel sends SIGTERM to its process group. A process
-        # namespace of its own: no process of the guest outlives the kernel.
+        # namespace of its own: no process of the guest outlives the kernel, which is not the first
+        # one in there, since that could not abort.
         prefix = ["setsid", "-w", "unshare", "--pid", "--fork", "--kill-child"]
         if os.geteuid() != 0:
             prefix += ["--user", "--map-root-user"]
+        prefix += ["sh", "-c", '"$@"; exit $?', "sh"]
         return [
             *prefix,
             *(str(kernel), f"mem={options.memory}M", f"initrd={initrd}"),
@@ -50,7 +52,7 @@ class UmlMachine(Machine):
         return ["con0=null", f"ssl{TERMINAL_LINE}=fd:0,fd:1"]
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        # unshare dies, and with it the kernel as the first process of the namespace.
+        # With the first process of the namespace all others die.
         with contextlib.suppress(ProcessLookupError):
             for child in _children(process.pid):
                 os.kill(child, signal.SIGKILL)
