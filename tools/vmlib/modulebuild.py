@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from .contents import ROOT
 from .errors import Unavailable, VmError
 from .kernels import Kernel
 
-BUILD_SECONDS = 600
+BUILD_SECONDS = 900
 
 
 def build(kernel: Kernel, build_dir: Path) -> Path:
@@ -22,22 +23,33 @@ def build(kernel: Kernel, build_dir: Path) -> Path:
     argv = ["make", "-s", "-C", str(ROOT / "kmod"), f"KDIR={headers}", f"MO={target}"]
     argv += ["W=1", f"-j{os.cpu_count()}"]
     with cache.locked(target / ".lock", BUILD_SECONDS):
-        try:
-            done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=BUILD_SECONDS,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise Unavailable("make is missing: apt-get install make gcc-12") from None
-        except subprocess.TimeoutExpired:
-            raise VmError(f"{' '.join(argv)}: no end after {BUILD_SECONDS} s") from None
-    if done.returncode != 0:
-        raise VmError(f"{' '.join(argv)} failed:\n{done.stdout}")
-    if done.stdout.strip():
-        kernels.say(done.stdout.strip())
+        code, output = _make(argv)
+    if code != 0:
+        raise VmError(f"{' '.join(argv)} failed:\n{output}")
+    if output.strip():
+        kernels.say(output.strip())
     return target / "adit.ko"
+
+
+def _make(argv: list[str]) -> tuple[int, str]:
+    """Exit code and output; at the deadline it ends make with all that make started."""
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        raise Unavailable("make is missing: apt-get install make gcc-12") from None
+    try:
+        output, _ = process.communicate(timeout=BUILD_SECONDS)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise VmError(f"{' '.join(argv)}: no end after {BUILD_SECONDS} s") from None
+        raise
+    return process.returncode, output
