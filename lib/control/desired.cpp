@@ -215,6 +215,7 @@ nat::Mapping resolvedMapping(const config::MapConfig& map, nat::Protocol protoco
                                                           : nat::SourceMode::Masquerade;
   mapping.hairpin = map.hairpin;
   mapping.allow = map.allow;
+  mapping.rate = map.rate;
   mapping.overrideListener = map.overrideListener;
   mapping.label = mapping.listenText();
   if (map.location.file != nullptr) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <optional>
 
 namespace adit::nat {
@@ -11,6 +12,9 @@ using nlohmann::json;
 
 /// NFTNL_UDATA_COMMENT_MAXLEN
 constexpr std::size_t kLongestComment = 128;
+
+/// Bytes per second: the kernel counts them times nanoseconds, in 64 bits.
+constexpr std::uint64_t kHighestRate = 16'000'000'000;
 
 json addressRange(const Prefix& prefix) {
   if (prefix.length() == prefix.address().bits()) {
@@ -59,6 +63,10 @@ class MappingElements {
       add(sets::kRestricted, key({}));
       collectAllowed();
     }
+    if (mapping_.rate) {
+      addRate(sets::kRateIn);
+      addRate(sets::kRateOut);
+    }
     if (mapping_.targetPort != mapping_.firstPort) {
       collectPorts();
     }
@@ -76,17 +84,32 @@ class MappingElements {
     return concat(std::move(front));
   }
 
-  void add(std::string_view set, json key, json value = nullptr, std::string comment = {}) {
-    insert(std::string(set) + (v6_ ? "6" : "4"), std::move(key), std::move(value),
-           std::move(comment), mapping_.firstPort, mapping_.lastPort);
+  Element& add(std::string_view set, json key, json value = nullptr, std::string comment = {}) {
+    return insert(std::string(set) + (v6_ ? "6" : "4"), std::move(key), std::move(value),
+                  std::move(comment), mapping_.firstPort, mapping_.lastPort);
   }
 
-  void insert(std::string set, json key, json value, std::string comment, std::uint16_t first,
-              std::uint16_t last) {
+  /// One limit serves both families. Its name has all that it depends on, so that another rate is
+  /// another limit.
+  void addRate(std::string_view set) {
+    const std::uint64_t bytes = std::clamp<std::uint64_t>(*mapping_.rate / 8, 1, kHighestRate);
+    std::string name = fmt::format("{}_{}_{}", set, mapping_.listenText(), bytes);
+    std::ranges::replace_if(
+        name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+    add(set, key({}), std::move(name)).rate = bytes;
+  }
+
+  Element& insert(std::string set, json key, json value, std::string comment, std::uint16_t first,
+                  std::uint16_t last) {
     std::string id = canonicalText(key);
-    out_.insert_or_assign({std::move(set), std::move(id)},
-                          Element{std::move(key), std::move(value), std::move(comment),
-                                  static_cast<std::uint8_t>(mapping_.protocol), first, last});
+    Element element;
+    element.key = std::move(key);
+    element.value = std::move(value);
+    element.comment = std::move(comment);
+    element.protocol = static_cast<std::uint8_t>(mapping_.protocol);
+    element.firstPort = first;
+    element.lastPort = last;
+    return out_.insert_or_assign({std::move(set), std::move(id)}, std::move(element)).first->second;
   }
 
   /// Prefixes that another one contains would be refused as overlapping.

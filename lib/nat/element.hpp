@@ -23,6 +23,8 @@ inline constexpr std::string_view kMasquerade = "masquerade";  ///< keys with So
 inline constexpr std::string_view kHairpin = "hairpin";        ///< keys with Hairpin
 inline constexpr std::string_view kRestricted = "restricted";  ///< keys with an Allow list
 inline constexpr std::string_view kAllowed = "allowed";        ///< client network . key
+inline constexpr std::string_view kRateIn = "rate_in";    ///< key → limit of what clients send
+inline constexpr std::string_view kRateOut = "rate_out";  ///< key → limit of what they are sent
 inline constexpr std::string_view kAnswer = "answer";  ///< tunnel's address → home address (no key)
 inline constexpr std::string_view kState = "state";    ///< what the table was built from
 }  // namespace sets
@@ -32,6 +34,8 @@ struct Element {
   nlohmann::json key;
   nlohmann::json value;
   std::string comment;
+  /// Bytes per second of the limit that `value` names; 0 in other maps, and in a listing.
+  std::uint64_t rate = 0;
   /// What it is about.
   std::uint8_t protocol = 0;
   std::uint16_t firstPort = 0;

@@ -45,6 +45,11 @@ inline json mapLookup(json key, const std::string& map) {
   return {{"map", {{"key", std::move(key)}, {"data", setName(map)}}}};
 }
 
+/// Matches what exceeds the limit that a map has for the key; not at all where it has none.
+inline json exceeds(json key, const std::string& map) {
+  return {{"limit", mapLookup(std::move(key), map)}};
+}
+
 inline json match(std::string_view operation, json left, json right) {
   return {{"match", {{"op", operation}, {"left", std::move(left)}, {"right", std::move(right)}}}};
 }

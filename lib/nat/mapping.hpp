@@ -45,6 +45,8 @@ struct Mapping {
   bool hairpin = false;
   /// Client networks that are let in; empty is all.
   std::vector<Prefix> allow;
+  /// Highest rate in bits per second, for each direction; nothing is unlimited.
+  std::optional<std::uint64_t> rate;
   /// Wanted even where a local listener (SSH) has the port.
   bool overrideListener = false;
 

@@ -2,8 +2,10 @@
 
 #include <sodium.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -72,7 +74,11 @@ json networkText(const Prefix& prefix) {
 /// Builds the commands of one table.
 class Builder {
  public:
-  explicit Builder(const RulesetSpec& spec) : spec_(spec), table_(spec.tableName()) {}
+  explicit Builder(const RulesetSpec& spec)
+      : spec_(spec),
+        table_(spec.tableName()),
+        limited_(std::ranges::any_of(
+            spec.mappings, [](const Mapping& mapping) { return mapping.rate.has_value(); })) {}
 
   json build() {
     addSet(std::string(sets::kState), {"mark"}, false);
@@ -150,6 +156,13 @@ class Builder {
       addSet(named(sets::kAllowed, family), {address, address, protocol, service}, true);
     }
     addSet(std::string(sets::kPort), {protocol, service}, false, service);
+    if (limited_) {
+      for (const Family& family : kFamilies) {
+        const std::vector<std::string> key = {std::string(family.addressType), protocol, service};
+        addSet(named(sets::kRateIn, family), key, true, "limit");
+        addSet(named(sets::kRateOut, family), key, true, "limit");
+      }
+    }
   }
 
   /// The tunnel's own datagrams are never translated, whatever a catch-all mapping says.
@@ -244,10 +257,23 @@ class Builder {
   void addForwarding() {
     constexpr std::string_view kChain = "forward";
     addBaseChain(kChain, "filter", "forward", kFilter);
+    if (limited_) {
+      for (const Family& family : kFamilies) {
+        limit(kChain, "original", named(sets::kRateIn, family), family);
+        limit(kChain, "reply", named(sets::kRateOut, family), family);
+      }
+    }
     addRule(kChain,
             {match("in", ct("state"), json::array({"established", "related"})), verdict("accept")});
     addRule(kChain, {fromPublic(), intoTunnel(), connectionIs("dnat"), verdict("accept")});
     addRule(kChain, {fromTunnel(), intoTunnel(), connectionIs("dnat"), verdict("accept")});
+  }
+
+  /// Before what is established is accepted: every packet counts.
+  void limit(std::string_view chain, std::string_view direction, const std::string& rates,
+             const Family& family) {
+    addRule(chain, {connectionIs("dnat"), equal(ct("direction"), direction), tcpOrUdp(),
+                    exceeds(originalKey(family), rates), verdict("drop")});
   }
 
   /// Both ways, from the routes of both directions (`rt mtu`); what comes out of the tunnel also
@@ -333,6 +359,8 @@ class Builder {
 
   const RulesetSpec& spec_;
   std::string table_;
+  /// Any mapping has a rate. Without one, packets should not be asked about it.
+  bool limited_;
   json commands_ = json::array();
 };
 
@@ -342,6 +370,32 @@ json transaction(json commands) {
 
 json tableCommand(std::string_view verb, std::string_view table) {
   return {{verb, {{"table", {{"family", "inet"}, {"name", table}}}}}};
+}
+
+/// One for each limit that elements name. The bucket of a limit holds what the rate allows in a
+/// second, and the burst: the largest packet that segmentation offload makes passes at any rate.
+void appendLimits(json& commands, std::string_view verb, std::string_view table,
+                  const Elements& elements) {
+  constexpr std::uint32_t kBurst = 65536;
+  std::map<std::string, std::uint64_t> limits;
+  for (const auto& [id, element] : elements) {
+    if ((id.first.starts_with(sets::kRateIn) || id.first.starts_with(sets::kRateOut)) &&
+        element.value.is_string()) {
+      limits.emplace(element.value.get<std::string>(), element.rate);
+    }
+  }
+  for (const auto& [name, rate] : limits) {
+    json limit = {{"family", "inet"}, {"table", table}, {"name", name}};
+    if (verb == "add") {
+      limit.update({{"rate", rate},
+                    {"rate_unit", "bytes"},
+                    {"per", "second"},
+                    {"burst", kBurst},
+                    {"burst_unit", "bytes"},
+                    {"inv", true}});
+    }
+    commands.push_back({{verb, {{"limit", std::move(limit)}}}});
+  }
 }
 
 /// One command for each set.
@@ -390,13 +444,17 @@ json buildRuleset(const RulesetSpec& spec) {
   for (json& command : staticCommands(spec)) {
     commands.push_back(std::move(command));
   }
-  appendElements(commands, "add", table, elementsOf(spec), false);
+  const Elements elements = elementsOf(spec);
+  appendLimits(commands, "add", table, elements);
+  appendElements(commands, "add", table, elements, false);
   return transaction(std::move(commands));
 }
 
 json buildElementUpdate(std::string_view table, const ElementDiff& diff) {
   json commands = json::array();
   appendElements(commands, "delete", table, diff.removed, true);
+  appendLimits(commands, "delete", table, diff.removed);
+  appendLimits(commands, "add", table, diff.added);
   appendElements(commands, "add", table, diff.added, false);
   return transaction(std::move(commands));
 }
@@ -419,7 +477,8 @@ std::string hashOfStatic(const RulesetSpec& spec) {
 std::string hashOfListing(const json& listing) {
   json kept = json::array();
   for (json object : listing.value("nftables", json::array())) {
-    if (object.contains("metainfo")) {
+    // Limits come and go with elements.
+    if (object.contains("metainfo") || object.contains("limit")) {
       continue;
     }
     for (auto& [kind, body] : object.items()) {

@@ -14,6 +14,7 @@ from lab import (
     RIGHT,
     Adit,
     Home,
+    IperfServer,
     Lab,
     LabError,
     Namespace,
@@ -26,6 +27,7 @@ from lab import (
     expect,
     fetch_sha256,
     home,
+    iperf,
     key_pair,
     main,
     pair,
@@ -208,6 +210,36 @@ def reload_is_obeyed_at_once(lab: Lab) -> None:
     flow.kill()
     again = server.cli("reload", server.name)
     expect("nothing changed" in again.out, f"a second reload changes nothing: {again}")
+
+
+@scenario(seconds=90, heavy=True)
+def rate_is_kept(lab: Lab) -> None:
+    """`Rate` bounds each direction of a mapping, also after a reload; others are not bounded."""
+    net, server, _nas = served_home(lab)
+    server.spec.maps += [["Listen = tcp/5201", "To = nas", "Rate = 20mbit"]]
+    server.spec.maps += [["Listen = tcp/5301", "To = nas:5201"]]
+    server.write()
+    server.cli("reload", server.name)
+    IperfServer(net.nas)
+
+    def measured(port: int, reverse: bool) -> float:
+        return iperf(
+            net.client, net.server_address, port=port, seconds=4, omit=2, reverse=reverse
+        ).mbps
+
+    for reverse in (False, True):
+        rate = measured(5201, reverse)
+        progress(f"Rate = 20mbit, reverse {reverse}: {rate:.1f} Mbit/s")
+        expect(8 < rate < 21, f"near 20 Mbit/s and not above it: {rate}")
+    free = measured(5301, False)
+    progress(f"without Rate: {free:.0f} Mbit/s")
+    expect(free > 60, f"another mapping of the same service is not bounded: {free}")
+    server.spec.maps[-2] = ["Listen = tcp/5201", "To = nas", "Rate = 80mbit"]
+    server.write()
+    server.cli("reload", server.name)
+    rate = measured(5201, True)
+    progress(f"Rate = 80mbit: {rate:.1f} Mbit/s")
+    expect(25 < rate < 84, f"the new rate holds: {rate}")
 
 
 @scenario(seconds=60)

@@ -439,6 +439,27 @@ TEST_CASE("missing rights name the remedy", "[root]") {
   });
 }
 
+TEST_CASE("a changed rate is a changed element, and the kernel takes it", "[root]") {
+  if (!test::haveNamespaces()) {
+    return;
+  }
+  const test::Namespace host;
+  const auto rated = [](std::optional<std::uint64_t> rate) {
+    auto wanted = mapping(Protocol::Tcp, 80, 90, 80);
+    wanted.rate = rate;
+    auto other = mapping(Protocol::Udp, 53, 53, 53);
+    other.listenAddress = ip("2001:db8::1");
+    other.rate = 1000;
+    return serverSpec({wanted, other});
+  };
+  using Kind = FirewallChange::Kind;
+  REQUIRE(Topology::install(host, rated(8'000'000)).kind == Kind::Installed);
+  REQUIRE(Topology::install(host, rated(8'000'000)).kind == Kind::None);
+  REQUIRE(Topology::install(host, rated(1'000'000'000'000)).kind == Kind::Updated);
+  REQUIRE(Topology::install(host, rated(std::nullopt)).kind == Kind::Updated);
+  REQUIRE(Topology::install(host, rated(std::nullopt)).kind == Kind::None);
+}
+
 TEST_CASE("case 50: segment sizes are clamped in both directions", "[root]") {
   if (!test::haveNamespaces()) {
     return;

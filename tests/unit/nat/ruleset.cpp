@@ -155,6 +155,34 @@ TEST_CASE("source, hairpin and allow list are elements of their own sets") {
   REQUIRE(elementsIn(built, "add", "allowed6").size() == 1);
 }
 
+TEST_CASE("a rate is a limit for each direction, shared by both families") {
+  auto limited = mapping(Protocol::Tcp, 8000, 8100, 8000);
+  limited.targetV6 = ip("fd09::2");
+  limited.rate = 8'000'000;
+  const auto transaction = buildRuleset(specOf({limited}));
+  const auto limits = bodies(transaction, "add", "limit");
+  REQUIRE(limits.size() == 2);
+  REQUIRE(limits[0]["name"] == "rate_in_tcp_8000_8100_1000000");
+  REQUIRE(limits[0]["rate"] == 1'000'000);
+  REQUIRE(limits[0]["inv"] == true);
+  for (const char* set : {"rate_in4", "rate_in6", "rate_out4", "rate_out6"}) {
+    REQUIRE(elementsIn(transaction, "add", set).size() == 1);
+  }
+  // Every packet passes the limit before it can be accepted.
+  const auto rules = rulesOf(transaction, "forward");
+  REQUIRE(rules.size() == 7);
+  for (std::size_t i = 0; i < 4; ++i) {
+    REQUIRE(rules[i].back() == json{{"drop", nullptr}});
+  }
+  REQUIRE(rulesOf(buildRuleset(specOf({mapping(Protocol::Tcp, 1, 1, 1)})), "forward").size() == 3);
+  auto slower = limited;
+  slower.rate = 4'000'000;
+  const auto update = buildElementUpdate(
+      "adit_adit0", difference(elementsOf(specOf({limited})), elementsOf(specOf({slower}))));
+  REQUIRE(bodies(update, "delete", "limit").size() == 2);
+  REQUIRE(bodies(update, "add", "limit").size() == 2);
+}
+
 TEST_CASE("the number of rules does not grow with the mappings") {
   std::vector<Mapping> many;
   for (std::uint16_t i = 0; i < 1000; ++i) {
