@@ -16,8 +16,8 @@ TROUBLE = re.compile(
 # Says "kmemleak: ... " at every start of a kernel that has it.
 HARMLESS = re.compile(r"kmemleak: Kernel memory leak detector initialized|kmemleak: Automatic")
 
-# Debian 12's QEMU 7.2 can run a breakpoint that another processor has already taken away again while
-# the kernel patches its code: seen once in some dozens of starts on a busy machine.
+# Debian 12's QEMU 7.2 can run a breakpoint that another processor has already taken away again
+# while the kernel patches its code: seen once in some dozens of starts on a busy machine.
 # See linux-kernel, July 2023, "qemu-x86_64 booting with 8.0.0 stil see int3".
 EMULATOR = re.compile(r"(Oops: )?\bint3: 0000 \[#1\]")
 
