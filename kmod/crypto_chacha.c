@@ -12,7 +12,10 @@
 #include <crypto/poly1305.h>
 #include <linux/string.h>
 
-/* From a source that must not be written to, so much is copied to stand behind the zero bytes. */
+/*
+ * From a source that must not be written to, so much is copied to stand behind the zero bytes.
+ * Large variables are not cleared first: all that is read of them is written before.
+ */
 #define STAGED 448
 
 struct words {
@@ -67,7 +70,7 @@ static void authenticate(u8 tag[ADIT_TAG_LENGTH], const u8 *poly_key, const u8 *
 {
 	size_t rest = length % POLY1305_BLOCK_SIZE;
 	u8 tail[2 * POLY1305_BLOCK_SIZE] __aligned(8);
-	struct poly1305_desc_ctx poly;
+	struct poly1305_desc_ctx poly __uninitialized;
 	u8 *lengths = tail;
 
 	poly1305_init(&poly, poly_key);
@@ -101,7 +104,7 @@ void adit_chacha_seal(const u8 *key, u8 *text, size_t length, u64 counter)
 
 bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t length, u64 counter)
 {
-	u8 staged[ADIT_CRYPTO_HEADROOM + STAGED] __aligned(16);
+	u8 staged[ADIT_CRYPTO_HEADROOM + STAGED] __aligned(16) __uninitialized;
 	size_t first = min_t(size_t, length, STAGED);
 	u8 *block = to - ADIT_CRYPTO_HEADROOM;
 	struct adit_chacha chacha;
