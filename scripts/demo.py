@@ -192,6 +192,13 @@ def main() -> int:
         "--seconds", type=positive, default=5, help="length of each of the three iperf3 runs"
     )
     parser.add_argument("--keep", action="store_true", help="leave everything up at the end")
+    # The two that scripts/demo itself acts on, before it starts this program; here for --help.
+    parser.add_argument(
+        "--vm",
+        action="store_true",
+        help="Backend = kernel, in an emulated machine with a stock Debian kernel; needs no root",
+    )
+    parser.add_argument("--kernel", metavar="VERSION", help="of --vm: 6.1 or 6.12 (default)")
     options = parser.parse_args()
     install_signal_handlers()
     started = time.monotonic()
