@@ -26,7 +26,9 @@
 #include "control/privileged_process.hpp"
 #include "control/stream_server.hpp"
 #include "nat/prerequisites.hpp"
+#include "dataplane/kernel/kernel.hpp"
 #include "start_report.hpp"
+#include "netlink/route.hpp"
 
 namespace {
 
@@ -50,6 +52,16 @@ int complain(const std::string& message) {
 }
 
 /// The file is read again by the daemon proper; here its errors come before anything is made, and
+/// A daemon that was killed has left the interface to adit.ko, whose socket has the port.
+bool leftInKernel(const std::string& name) {
+  const auto routing = adit::netlink::RouteSocket::open();
+  if (!routing) {
+    return false;
+  }
+  const auto link = (*routing)->findLink(name);
+  return link && *link && (*link)->kind == adit::dataplane::kernel::kLinkKind;
+}
+
 /// a taken port is found while there are the rights to say who has it.
 Result<void> checkBefore(const NamedConfig& named) {
   const adit::config::Outcome outcome = adit::config::load(named.file);
@@ -62,7 +74,7 @@ Result<void> checkBefore(const NamedConfig& named) {
   }
   const auto port = outcome.config->interface.listenPort.value_or(0);
   const auto listeners = adit::nat::localListeners();
-  if (port == 0 || !listeners) {
+  if (port == 0 || !listeners || leftInKernel(named.interface)) {
     return {};
   }
   for (const adit::nat::Listener& listener : *listeners) {
