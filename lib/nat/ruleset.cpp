@@ -35,14 +35,15 @@ constexpr std::uint32_t kHeadersV6 = 60;
 struct Family {
   std::string_view digit;
   std::string_view protocol;   // of a payload expression
+  std::string_view transport;  // the field of its header that names the transport protocol
   std::string_view translate;  // of a dnat statement
   std::string_view addressType;
   std::string_view connectionDestination;
   bool v6;
 };
 constexpr std::array kFamilies = {
-    Family{"4", "ip", "ip", "ipv4_addr", "ip daddr", false},
-    Family{"6", "ip6", "ip6", "ipv6_addr", "ip6 daddr", true},
+    Family{"4", "ip", "protocol", "ip", "ipv4_addr", "ip daddr", false},
+    Family{"6", "ip6", "nexthdr", "ip6", "ipv6_addr", "ip6 daddr", true},
 };
 
 std::string named(std::string_view set, const Family& family) {
@@ -53,10 +54,16 @@ json destination(const Family& family) {
   return payload(family.protocol, "daddr");
 }
 
+/// Of the header, not `meta l4proto`: in a key of intervals nft 1.0.6 makes of that one byte a
+/// conversion of two, which newer kernels (6.12.117) refuse.
+json transport(const Family& family) {
+  return payload(family.protocol, family.transport);
+}
+
 /// daddr . protocol . dport, with `front` before it.
 json packetKey(const Family& family, std::vector<json> front = {}) {
   front.push_back(destination(family));
-  front.push_back(meta("l4proto"));
+  front.push_back(transport(family));
   front.push_back(payload("th", "dport"));
   return concat(std::move(front));
 }
@@ -64,7 +71,7 @@ json packetKey(const Family& family, std::vector<json> front = {}) {
 /// The same as it was before our translation.
 json originalKey(const Family& family) {
   return concat(
-      {ctOriginal(family.connectionDestination), meta("l4proto"), ctOriginal("proto-dst")});
+      {ctOriginal(family.connectionDestination), transport(family), ctOriginal("proto-dst")});
 }
 
 json networkText(const Prefix& prefix) {
