@@ -67,6 +67,11 @@ void checkNames(Draft& draft, Diagnostics& diagnostics) {
   }
 }
 
+/// A private key is clamped when it is read, so the other one has to be as well.
+bool isOwnPrivateKey(const InterfaceConfig& interface, const crypto::PublicKey& key) {
+  return interface.privateKey && *interface.privateKey == crypto::PrivateKey(key.bytes);
+}
+
 void checkPublicKeys(Draft& draft, Diagnostics& diagnostics) {
   std::map<crypto::PublicKey, Location> seen;
   std::optional<crypto::PublicKey> own;
@@ -87,7 +92,11 @@ void checkPublicKeys(Draft& draft, Diagnostics& diagnostics) {
                                           "correct one key",
                                           reference(first->second, here)));
     }
-    if (own == peer.peer.publicKey) {
+    if (isOwnPrivateKey(draft.interface, peer.peer.publicKey)) {
+      diagnostics.error(here,
+                        "this is the interface's own private key, which no other machine may have; "
+                        "write what `adit pubkey` prints on the peer");
+    } else if (own == peer.peer.publicKey) {
       diagnostics.error(here, "this is the interface's own public key; write the one of the peer");
     }
   }
@@ -152,6 +161,32 @@ void checkKeyFiles(const Draft& draft, Diagnostics& diagnostics) {
   }
 }
 
+/// A port that the system chooses is another one at every start.
+void checkPort(const Draft& draft, Diagnostics& diagnostics) {
+  if (draft.interface.listenPort.value_or(0) != 0 || draft.maps.empty()) return;
+  const auto waiting = std::ranges::find_if_not(
+      draft.peers, [](const PeerDraft& peer) { return peer.peer.endpoint.has_value(); });
+  if (waiting == draft.peers.end()) return;
+  const Location here = draft.interfaceKeys.header;
+  diagnostics.warning(here,
+                      fmt::format("without ListenPort the port is another one at every start, and "
+                                  "the peer of {} cannot find it; write ListenPort = 51820",
+                                  reference(waiting->keys.header, here)));
+}
+
+/// What the grammar has and this version does not do yet.
+void warnOfUnapplied(const Draft& draft, Diagnostics& diagnostics) {
+  if (draft.hasTune && draft.tune.profile != TuneConfig::Profile::Off) {
+    diagnostics.warning(draft.tuneKeys.header, "[Tune] is not applied by this version");
+  }
+  for (const PeerDraft& peer : draft.peers) {
+    if (!peer.keys.has("AllowMaps")) continue;
+    diagnostics.warning(peer.keys.of("AllowMaps"),
+                        "AllowMaps is not applied by this version: no peer can ask for ports");
+    return;
+  }
+}
+
 }  // namespace
 
 bool holdEverything(const std::vector<Prefix>& prefixes, int family) {
@@ -210,6 +245,11 @@ void check(Draft& draft, Dialect dialect, Diagnostics& diagnostics) {
   checkPeers(draft, diagnostics);
   checkMaps(draft, diagnostics);
   checkReplyPath(draft, diagnostics);
+  // Among errors these would only distract.
+  if (dialect == Dialect::Adit && !diagnostics.hasErrors()) {
+    checkPort(draft, diagnostics);
+    warnOfUnapplied(draft, diagnostics);
+  }
 }
 
 Outcome finish(Draft& draft, Dialect dialect, Diagnostics& diagnostics) {

@@ -185,6 +185,8 @@ class Comparison {
                     const std::vector<std::string>& old, const std::vector<std::string>& fresh) {
     const std::string_view from = old.empty() ? spec.fallback : std::string_view(old.front());
     const std::string_view to = fresh.empty() ? spec.fallback : std::string_view(fresh.front());
+    // Written out or left out, it is the same.
+    if (from == to) return;
     const Kind kind = old.empty() ? Kind::Added : fresh.empty() ? Kind::Removed : Kind::Changed;
     add(kind, section, subject, spec.name, fmt::format("{} -> {}", from, to));
   }

@@ -41,8 +41,9 @@ struct MapDraft {
   SectionKeys keys;
   /// `Listen` was there and sound.
   bool hasListen = false;
-  /// `To` as it was written.
+  /// `To` as it was written, and where its value stood.
   TargetText target;
+  Location targetLocation;
 };
 
 /// Sections appear in file order; peers and maps that are wrong in some key are kept, with the

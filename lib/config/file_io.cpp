@@ -37,6 +37,9 @@ Result<FileText> readFile(const std::filesystem::path& path, std::size_t limit, 
   // A FIFO without a writer must not hang the program that only wanted a key.
   const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (regularOnly ? O_NONBLOCK : 0);
   const UniqueFd fd(::open(path.c_str(), flags));
+  if (!fd && errno == EACCES) {
+    return tl::unexpected(Error{"only its owner may read it; run as root (sudo)", EACCES});
+  }
   if (!fd) return failErrno(errno, "cannot open it");
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return failErrno(errno, "cannot examine it");

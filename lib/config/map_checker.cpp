@@ -174,7 +174,7 @@ void resolvePeerTarget(MapDraft& map, const PeerDraft& peer, Diagnostics& diagno
     }
   }
   const bool sound = peer.keys.has("AllowedIPs") ? !peer.prefixLocations.empty() : true;
-  if (map.map.targets.empty() && sound) {
+  if (map.map.targets.empty() && sound && !peer.keys.damaged) {
     const Location here = map.keys.of("To");
     diagnostics.error(
         here, fmt::format("the AllowedIPs of this peer ({}) name no single {}address; write an "
@@ -208,7 +208,7 @@ void checkTarget(Draft& draft, MapDraft& map, Diagnostics& diagnostics) {
     return peer.keys.damaged || (peer.keys.has("Name") && peer.peer.name.empty());
   });
   if (!damaged) {
-    diagnostics.error(here, unknownPeer(draft, map.target.host));
+    diagnostics.error(map.targetLocation, unknownPeer(draft, map.target.host));
   }
 }
 

@@ -41,6 +41,7 @@ void parseMapTarget(const EntryContext& c) {
     return;
   }
   c.map->target = *target;
+  c.map->targetLocation = c.location;
   mapOf(c).targetHost = target->host;
 }
 Lines formatTarget(const SectionView& v) {

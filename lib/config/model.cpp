@@ -12,13 +12,15 @@ std::string EndpointName::toString() const {
   return fmt::format("[{}{}{}]:{}", host, zone.empty() ? "" : "%", zone, port);
 }
 
+std::string Diagnostic::place() const {
+  const std::string_view file = location.file ? std::string_view(*location.file) : "configuration";
+  return location.line == 0 ? fmt::format("{}: ", file)
+                            : fmt::format("{}:{}:{}: ", file, location.line, location.column);
+}
+
 std::string Diagnostic::toString() const {
   const std::string_view kind = severity == Severity::Error ? "error" : "warning";
-  const std::string_view file = location.file ? std::string_view(*location.file) : "configuration";
-  if (location.line == 0) {
-    return fmt::format("{}: {}: {}", file, kind, message);
-  }
-  return fmt::format("{}:{}:{}: {}: {}", file, location.line, location.column, kind, message);
+  return fmt::format("{}{}: {}", place(), kind, message);
 }
 
 }  // namespace adit::config

@@ -174,6 +174,8 @@ struct Diagnostic {
   Severity severity = Severity::Error;
   Location location;
   std::string message;
+  /// "FILE:LINE:COLUMN: ", or "FILE: "
+  [[nodiscard]] std::string place() const;
   /// "FILE:LINE:COLUMN: error: message"
   [[nodiscard]] std::string toString() const;
 };

@@ -38,7 +38,8 @@ class Loader {
     main_ = std::make_shared<const std::string>(path.string());
     diagnostics_.announce(main_);
     bool readable = readConfig(path, main_);
-    if (dialect_ == Dialect::Adit) {
+    // Without the file itself the rest of its family tells nothing.
+    if (dialect_ == Dialect::Adit && readable) {
       warnAboutName(path);
       for (const fs::path& dropIn : dropInsOf(path)) {
         readable =

@@ -36,6 +36,14 @@ std::string suggestion(std::string_view name, const std::vector<std::string_view
   return close.empty() ? std::string() : fmt::format(fmt::runtime(format), close);
 }
 
+/// Where a person finds the value of a key.
+std::string sourceOf(std::string_view name) {
+  if (name == "PrivateKey") return ", the output of `adit genkey`";
+  if (name == "PublicKey") return ", what `adit pubkey` prints on the peer";
+  if (name == "PresharedKey") return ", the output of `adit genpsk`";
+  return {};
+}
+
 class Reader {
  public:
   Reader(Draft& draft, const FileName& file, Dialect dialect, Diagnostics& diagnostics)
@@ -178,6 +186,11 @@ class Reader {
     if (spec.text != Text::Strict) return true;
     if (line.value.front() == '"' || line.value.front() == '\'') {
       diagnostics_.error(here, "values are written without quotes");
+      return false;
+    }
+    if (line.value.front() == '<') {
+      diagnostics_.error(here, fmt::format("this only stands for a value; write {} in its place{}",
+                                           spec.syntax, sourceOf(spec.name)));
       return false;
     }
     const std::size_t semicolon = line.value.find(';');

@@ -77,7 +77,7 @@ TEST_CASE("targets of mappings") {
   CHECK(parseClean(kServer + map("udp/80-89", "nas:180-189")).maps.at(0).targetPort == 180);
 
   CHECK_THAT(onlyMessage(kServer + map("tcp/80", "nsa")),
-             StartsWith("12:1 error: no peer is called \"nsa\"; did you mean nas?"));
+             StartsWith("12:6 error: no peer is called \"nsa\"; did you mean nas?"));
   CHECK_THAT(onlyMessage(kServer + map("tcp/80", "web.example.net")),
              Contains("write the Name of a [Peer], or an address"));
   CHECK_THAT(onlyMessage(kServer + map("[2001:db8::1]:tcp/80", "10.9.0.2")),
