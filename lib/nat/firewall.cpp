@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 
 #include "nat/blame.hpp"
 #include "nat/conntrack.hpp"
 #include "nat/nft.hpp"
+#include "nat/obstacles.hpp"
 #include "nat/ruleset.hpp"
 
 namespace adit::nat {
@@ -87,6 +89,16 @@ class KernelFirewall::State {
   }
 
   Result<void> apply(const json& transaction) { return nft_.apply(transaction); }
+  std::vector<std::string> obstacles(const RulesetSpec& spec) {
+    const auto chains = spec.mappings.empty() ? json::object() : nft_.listChains();
+    if (!chains) {
+      return {};
+    }
+    return findObstacles(spec, *chains, [this](const ChainName& name) {
+      return nft_.listChain(name.family, name.table, name.chain).value_or(json());
+    });
+  }
+
   /// The spec without what this kernel cannot do.
   RulesetSpec usable(RulesetSpec spec) {
     if (spec.answers && !knowsUnboundSockets()) {
@@ -203,6 +215,9 @@ Result<FirewallChange> KernelFirewall::apply(const RulesetSpec& wanted) {
   }
   const RulesetSpec spec = state_->usable(wanted);
   auto change = applyUsable(spec);
+  if (change) {
+    std::ranges::move(state_->obstacles(spec), std::back_inserter(change->warnings));
+  }
   if (change && wanted.answers && !spec.answers) {
     change->warnings.emplace_back(kNoUnboundSockets);
   }

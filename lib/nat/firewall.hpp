@@ -28,8 +28,8 @@ struct FirewallChange {
   std::size_t elementsRemoved = 0;
   /// Connection tracking entries that disagreed with the new mappings and were deleted.
   std::size_t connectionsCut = 0;
-  /// Not fatal: connection tracking could not be cleaned, or the kernel lacks a feature. A lack
-  /// is in every answer as long as it lasts.
+  /// Not fatal: connection tracking could not be cleaned, the kernel lacks a feature, or another
+  /// firewall drops what a mapping needs. What lasts is in every answer.
   std::vector<std::string> warnings;
 };
 

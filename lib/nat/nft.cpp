@@ -91,6 +91,26 @@ Result<std::vector<std::string>> Nft::tableNames(std::string_view family) {
   return names;
 }
 
+Result<json> Nft::list(json what) {
+  if (const auto listed = run(listCommand(std::move(what))); !listed) {
+    return tl::unexpected(listed.error());
+  }
+  json listing = parsedOutput();
+  if (listing.is_discarded()) {
+    return fail("nftables: a listing cannot be read");
+  }
+  return listing;
+}
+
+Result<json> Nft::listChains() {
+  return list({{"chains", nullptr}});
+}
+
+Result<json> Nft::listChain(std::string_view family, std::string_view table,
+                            std::string_view chain) {
+  return list({{"chain", {{"family", family}, {"table", table}, {"name", chain}}}});
+}
+
 Result<std::optional<json>> Nft::listTable(std::string_view name) {
   const auto tables = tableNames("inet");
   if (!tables) {

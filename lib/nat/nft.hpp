@@ -27,6 +27,11 @@ class Nft {
   Result<void> apply(const nlohmann::json& transaction);
   /// Of one family ("inet").
   Result<std::vector<std::string>> tableNames(std::string_view family);
+  /// All chains of all tables, without their rules.
+  Result<nlohmann::json> listChains();
+  /// One chain with its rules.
+  Result<nlohmann::json> listChain(std::string_view family, std::string_view table,
+                                   std::string_view chain);
   /// The listing of the table `inet NAME`, or nothing when there is no such table.
   Result<std::optional<nlohmann::json>> listTable(std::string_view name);
 
@@ -37,6 +42,7 @@ class Nft {
   explicit Nft(std::unique_ptr<nft_ctx, Free> context) : context_(std::move(context)) {}
   Result<void> run(const nlohmann::json& commands);
   nlohmann::json parsedOutput();
+  Result<nlohmann::json> list(nlohmann::json what);
 
   std::unique_ptr<nft_ctx, Free> context_;
 };
