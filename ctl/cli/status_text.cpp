@@ -119,9 +119,8 @@ void addMaps(Text& text, const std::vector<MapSnapshot>& maps) {
   text.line(fmt::format("  {:<{}}  {:<{}}  {:<{}}  STATE", "LISTEN", listen, "TO", target, "SOURCE",
                         source));
   for (const MapSnapshot& map : maps) {
-    const std::string state = map.active           ? "active"
-                              : map.reason.empty() ? "inactive"
-                                                   : "inactive: " + map.reason;
+    const std::string state = fmt::format("{}{}{}", map.active ? "active" : "inactive",
+                                          map.reason.empty() ? "" : ": ", map.reason);
     text.line(fmt::format("  {:<{}}  {:<{}}  {:<{}}  {}", map.listen, listen, map.target, target,
                           map.source, source, state));
   }

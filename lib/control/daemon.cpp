@@ -147,12 +147,6 @@ Result<std::vector<std::string>> Daemon::start() {
 }
 
 Result<void> Daemon::check(const config::Config& config) {
-  if (config.interface.expose == config::Expose::Maps) {
-    return fail(
-        "Expose = maps is not enforced by this version; use Expose = all, and let a firewall on "
-        "{} decide what the tunnel may reach",
-        name_);
-  }
   return checkMappings(name_, config);
 }
 

@@ -1,6 +1,8 @@
 #include "control/desired.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <set>
 #include <variant>
 
@@ -62,6 +64,28 @@ void addDefaultRouteRules(std::vector<Rule>& rules, int family, std::uint32_t ma
   rules.push_back(specific);
 }
 
+bool isOwnAddress(const config::Config& config, const IpAddress& address) {
+  return std::ranges::find(config.interface.addresses, address, &InterfaceAddress::address) !=
+         config.interface.addresses.end();
+}
+
+/// No peer stands for it: with Table = reply a default route stands for clients.
+bool isOnThisSide(const config::Config& config, const IpAddress& target) {
+  const bool reply = std::holds_alternative<config::TableReply>(config.interface.table);
+  return isOwnAddress(config, target) ||
+         std::ranges::none_of(config.peers, [&](const config::PeerConfig& peer) {
+           return std::ranges::any_of(peer.allowedIps, [&](const Prefix& prefix) {
+             return prefix.contains(target) && !(reply && prefix.isDefault());
+           });
+         });
+}
+
+bool isDeclared(const config::Config& config, const config::MapConfig& map) {
+  return !map.targets.empty() && std::ranges::all_of(map.targets, [&](const IpAddress& target) {
+    return isOnThisSide(config, target);
+  });
+}
+
 class Derivation {
  public:
   Derivation(const config::Config& config, const NetworkFacts& facts)
@@ -73,7 +97,11 @@ class Derivation {
     result_.firewallMark = config_.interface.firewallMark.value_or(0);
     ruleset();
     std::visit([this](const auto& table) { routes(table); }, config_.interface.table);
-    result_.sysctls = nat::neededSysctls(result_.ruleset);
+    nat::RulesetSpec present = result_.ruleset;
+    if (facts_.publicMissing) {
+      present.publicInterfaces.clear();
+    }
+    result_.sysctls = nat::neededSysctls(present);
     return std::move(result_);
   }
 
@@ -98,15 +126,50 @@ class Derivation {
       spec.tunnelAddresses.push_back(address.address);
     }
     spec.tunnelMtu = result_.mtu;
-    spec.mappings = resolvedMappings(config_.maps);
-    if (!spec.mappings.empty()) {
-      const std::string& name = config_.interface.publicInterface.empty()
-                                    ? facts_.defaultInterface
-                                    : config_.interface.publicInterface;
-      if (!name.empty()) {
-        spec.publicInterfaces.push_back(name);
-      }
+    result_.maps = mappingsBySide(config_);
+    if (config_.interface.expose == config::Expose::Maps) {
+      spec.exposure = nat::Exposure{result_.maps.declared, repliesFrom()};
     }
+    spec.forwards = std::ranges::any_of(
+        result_.maps.declared, [this](const nat::Mapping& mapping) { return isBehind(mapping); });
+    if (!result_.maps.translated.empty()) {
+      publicSide();
+    }
+  }
+
+  void publicSide() {
+    const std::string& wanted = config_.interface.publicInterface;
+    const std::string& name = wanted.empty() ? facts_.defaultInterface : wanted;
+    if (name.empty()) {
+      result_.mapsInactive = "there is no default route; name the public NIC with Public = NIC";
+      return;
+    }
+    // The rules are by name: they hold from the moment at which it appears.
+    result_.ruleset.publicInterfaces.push_back(name);
+    result_.ruleset.mappings = result_.maps.translated;
+    if (facts_.publicMissing) {
+      result_.mapsInactive = fmt::format("there is no interface {} (Public = {})", name, name);
+    }
+  }
+
+  /// The target is another host.
+  [[nodiscard]] bool isBehind(const nat::Mapping& mapping) const {
+    return std::ranges::any_of(
+        std::array{mapping.targetV4, mapping.targetV6}, [this](const auto& target) {
+          return target && !isOwnAddress(config_, *target) &&
+                 std::ranges::find(facts_.homeAddresses, *target) == facts_.homeAddresses.end();
+        });
+  }
+
+  /// Where this host opens connections to by the tunnel.
+  [[nodiscard]] std::vector<Prefix> repliesFrom() const {
+    std::vector<Prefix> networks = tunnelNetworks();
+    // With Table = reply nothing is opened by the default route into the tunnel.
+    if (!std::holds_alternative<config::TableReply>(config_.interface.table)) {
+      std::ranges::copy_if(prefixes_, std::back_inserter(networks),
+                           [](const Prefix& prefix) { return prefix.isDefault(); });
+    }
+    return networks;
   }
 
   void route(const Prefix& prefix, std::uint32_t table) {
@@ -144,7 +207,6 @@ class Derivation {
 
   void routes(config::TableReply) {
     result_.ruleset.reply = nat::ReplyMarks{};
-    result_.ruleset.forwards = true;
     result_.ruleset.answers = nat::UdpAnswers{facts_.homeAddresses, tunnelNetworks()};
     for (const Prefix& prefix : prefixes_) {
       route(prefix, facts_.ownTable);
@@ -217,6 +279,7 @@ nat::Mapping resolvedMapping(const config::MapConfig& map, nat::Protocol protoco
   mapping.allow = map.allow;
   mapping.rate = map.rate;
   mapping.overrideListener = map.overrideListener;
+  mapping.targetHost = map.targetHost;
   mapping.label = mapping.listenText();
   if (map.location.file != nullptr) {
     mapping.location =
@@ -240,18 +303,40 @@ DesiredNetwork desiredNetwork(const config::Config& config, const NetworkFacts& 
   return Derivation(config, facts).run();
 }
 
-std::vector<nat::Mapping> resolvedMappings(const std::vector<config::MapConfig>& maps) {
-  using Protocol = config::MapConfig::Protocol;
-  std::vector<nat::Mapping> mappings;
-  for (const config::MapConfig& map : maps) {
-    if (map.protocol != Protocol::Udp) {
-      mappings.push_back(resolvedMapping(map, nat::Protocol::Tcp));
-    }
-    if (map.protocol != Protocol::Tcp) {
-      mappings.push_back(resolvedMapping(map, nat::Protocol::Udp));
+namespace {
+
+/// One address of this host in the tunnel stands for the host: the server may map its other family.
+void addOtherFamily(const config::Config& config, nat::Mapping& mapping) {
+  const std::optional<IpAddress>& target = mapping.targetV4 ? mapping.targetV4 : mapping.targetV6;
+  if (!target || !isOwnAddress(config, *target)) {
+    return;
+  }
+  for (const InterfaceAddress& own : config.interface.addresses) {
+    std::optional<IpAddress>& slot = own.address.isV4() ? mapping.targetV4 : mapping.targetV6;
+    if (!slot) {
+      slot = own.address;
     }
   }
-  return mappings;
+}
+
+}  // namespace
+
+MappingsBySide mappingsBySide(const config::Config& config) {
+  using Protocol = config::MapConfig::Protocol;
+  MappingsBySide result;
+  for (const config::MapConfig& map : config.maps) {
+    std::vector<nat::Mapping>& side = isDeclared(config, map) ? result.declared : result.translated;
+    if (map.protocol != Protocol::Udp) {
+      side.push_back(resolvedMapping(map, nat::Protocol::Tcp));
+    }
+    if (map.protocol != Protocol::Tcp) {
+      side.push_back(resolvedMapping(map, nat::Protocol::Udp));
+    }
+  }
+  for (nat::Mapping& mapping : result.declared) {
+    addOtherFamily(config, mapping);
+  }
+  return result;
 }
 
 }  // namespace adit::control

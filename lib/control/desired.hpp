@@ -17,6 +17,8 @@ namespace adit::control {
 struct NetworkFacts {
   std::string interface;
   std::uint32_t interfaceIndex = 0;
+  /// The interface that the file calls Public does not exist.
+  bool publicMissing = false;
   /// The NIC of the default route, empty where there is none.
   std::string defaultInterface;
   /// Smallest MTU on the way to the peers, or of the default route; 0 where neither is known.
@@ -29,6 +31,13 @@ struct NetworkFacts {
   std::vector<IpAddress> homeAddresses;
 };
 
+/// The mappings of a file, one for each protocol, in file order.
+struct MappingsBySide {
+  /// Their targets are behind a peer: ports of this host's public side.
+  std::vector<nat::Mapping> translated;
+  /// Their targets are this host, or hosts that no peer stands for: ports of the other end's.
+  std::vector<nat::Mapping> declared;
+};
 struct DesiredNetwork {
   std::uint32_t mtu = 0;
   std::vector<InterfaceAddress> addresses;
@@ -38,6 +47,10 @@ struct DesiredNetwork {
   /// Of the tunnel's own datagrams; 0 is none.
   std::uint32_t firewallMark = 0;
   nat::RulesetSpec ruleset;
+  /// All mappings of the file; the ruleset has the translated ones where there is a public side.
+  MappingsBySide maps;
+  /// Why no mapping can work, empty when nothing is known against it.
+  std::string mapsInactive;
   std::vector<nat::SysctlNeed> sysctls;
 };
 
@@ -47,7 +60,7 @@ bool needsOwnTable(const config::Config& config);
 
 DesiredNetwork desiredNetwork(const config::Config& config, const NetworkFacts& facts);
 
-/// One mapping for each protocol, in file order.
-std::vector<nat::Mapping> resolvedMappings(const std::vector<config::MapConfig>& maps);
+/// Of the whole file.
+MappingsBySide mappingsBySide(const config::Config& config);
 
 }  // namespace adit::control

@@ -183,9 +183,8 @@ Result<ReconcileReport> Device::applyNetwork() {
   auto report = reconciler_.apply(desired_, facts.interfaceIndex);
   if (report) {
     warnings_ = report->warnings;
-    if (!desired_.ruleset.mappings.empty() && desired_.ruleset.publicInterfaces.empty()) {
-      warnings_.emplace_back(
-          "no mapping is active: there is no default route; name the public NIC with Public = NIC");
+    if (!desired_.mapsInactive.empty()) {
+      warnings_.push_back("no mapping is active: " + desired_.mapsInactive);
     }
   }
   return report;

@@ -157,7 +157,12 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
 
   // device_snapshot.cpp
   [[nodiscard]] PeerSnapshot snapshotOf(const Peer& peer, const dataplane::PeerStats* stats) const;
+
+  // device_maps.cpp
   [[nodiscard]] std::vector<MapSnapshot> mapSnapshots() const;
+  [[nodiscard]] const Peer* peerFor(const IpAddress& address) const;
+  /// Why a mapping that is in the kernel may not work all the same; empty when nothing is known.
+  [[nodiscard]] std::string remarkOn(const nat::Mapping& mapping) const;
 
   DeviceParts parts_;
   DeviceOptions options_;

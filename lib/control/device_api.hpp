@@ -50,8 +50,12 @@ struct MapSnapshot {
   std::string source;
   /// The mapping is in the kernel's ruleset now.
   bool active = false;
-  /// Why it is not, else empty.
+  /// Why it is not, or why it may not work all the same; else empty.
   std::string reason;
+  /// The peer's name or the address that the file gives, and what it leads to: "10.10.0.2:80",
+  /// "[fd10::2]:80".
+  std::string to = {};
+  std::vector<std::string> targets = {};
 };
 
 /// What the file or a later change says, as `adit save` needs it beside what runs.

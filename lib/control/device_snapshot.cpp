@@ -34,16 +34,6 @@ void addHandshakeDrops(Counts& counts, const noise::HandshakeDrops& drops) {
   }
 }
 
-std::string targetText(const nat::Mapping& mapping) {
-  const auto one = [&](const IpAddress& address) {
-    return Endpoint{address, mapping.targetPort, 0}.toString();
-  };
-  if (mapping.targetV4 && mapping.targetV6) {
-    return one(*mapping.targetV4) + " and " + one(*mapping.targetV6);
-  }
-  return one(mapping.targetV4 ? *mapping.targetV4 : mapping.targetV6.value_or(IpAddress{}));
-}
-
 }  // namespace
 
 PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* stats) const {
@@ -75,30 +65,6 @@ PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* st
     addHandshakeDrops(snapshot.drops, state->drops);
   }
   return snapshot;
-}
-
-std::vector<MapSnapshot> Device::mapSnapshots() const {
-  std::vector<MapSnapshot> maps;
-  if (desired_.ruleset.mappings.empty()) {
-    return maps;
-  }
-  std::string reason;
-  if (desired_.ruleset.publicInterfaces.empty()) {
-    reason = "no default route: name the public NIC with Public = NIC";
-  } else if (const auto applied = parts_.firewall.isApplied(desired_.ruleset); !applied) {
-    reason = applied.error().message;
-  } else if (!*applied) {
-    reason = "the ruleset in the kernel is another one; it is being restored";
-  }
-  for (const nat::Mapping& mapping : desired_.ruleset.mappings) {
-    maps.push_back(
-        {.listen = mapping.listenText(),
-         .target = targetText(mapping),
-         .source = mapping.source == nat::SourceMode::Preserve ? "preserve" : "masquerade",
-         .active = reason.empty(),
-         .reason = reason});
-  }
-  return maps;
 }
 
 DeviceSnapshot Device::snapshot() const {

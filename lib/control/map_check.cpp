@@ -16,7 +16,7 @@ Result<void> checkMappings(const std::string& interface, const config::Config& c
   for (const InterfaceAddress& address : config.interface.addresses) {
     spec.tunnelAddresses.push_back(address.address);
   }
-  spec.mappings = resolvedMappings(config.maps);
+  spec.mappings = mappingsBySide(config).translated;
   if (spec.mappings.empty()) {
     return {};
   }

@@ -63,6 +63,10 @@ NetworkFacts Reconciler::gatherFacts(const config::Config& config, const std::st
   if (const auto link = routing_.findLink(interface); link && *link) {
     facts.interfaceIndex = (*link)->index;
   }
+  if (const std::string& name = config.interface.publicInterface; !name.empty()) {
+    const auto link = routing_.findLink(name);
+    facts.publicMissing = link && !*link;
+  }
   std::optional<Route> defaultRoute;
   for (const int family : {AF_INET, AF_INET6}) {
     const auto routes = routing_.routes({.family = family, .table = netlink::kMainTable});
@@ -154,7 +158,9 @@ Result<ReconcileReport> Reconciler::apply(const DesiredNetwork& desired,
   // the mark would leave by the main table in between.
   applyRoutes(desired, interfaceIndex);
   applyRules(desired, tablesBefore);
-  applyFirewall(desired);
+  if (auto applied = applyFirewall(desired); !applied) {
+    return tl::unexpected(applied.error());
+  }
   return std::move(report_);
 }
 
@@ -312,13 +318,16 @@ void Reconciler::applySysctl(const nat::SysctlNeed& need) {
   changed(fmt::format("{} = {} ({})", need.path, need.value, need.why));
 }
 
-void Reconciler::applyFirewall(const DesiredNetwork& desired) {
+Result<void> Reconciler::applyFirewall(const DesiredNetwork& desired) {
   using Kind = nat::FirewallChange::Kind;
   const auto change = desired.ruleset.empty() ? firewall_.remove(desired.ruleset.interface)
                                               : firewall_.apply(desired.ruleset);
   if (!change) {
+    if (desired.ruleset.exposure) {
+      return fail("Expose = maps cannot be enforced: {}", change.error().message);
+    }
     report_.warnings.push_back(change.error().message);
-    return;
+    return {};
   }
   switch (change->kind) {
     case Kind::None:
@@ -339,6 +348,7 @@ void Reconciler::applyFirewall(const DesiredNetwork& desired) {
       break;
   }
   report_.warnings.insert(report_.warnings.end(), change->warnings.begin(), change->warnings.end());
+  return {};
 }
 
 std::vector<std::string> Reconciler::remove(const std::string& interface) {

@@ -33,7 +33,8 @@ class Reconciler {
   NetworkFacts gatherFacts(const config::Config& config, const std::string& interface,
                            const std::vector<Endpoint>& endpoints, std::uint16_t listenPort);
 
-  /// Fails only when the link itself cannot be set up; everything else degrades to a warning.
+  /// Fails only when the link itself cannot be set up, or Expose = maps cannot be enforced;
+  /// everything else degrades to a warning.
   Result<ReconcileReport> apply(const DesiredNetwork& desired, std::uint32_t interfaceIndex);
 
   /// Takes everything of ours away but the link: ruleset, rules, routes, kernel parameters. Goes
@@ -48,7 +49,7 @@ class Reconciler {
   void recordTable(const DesiredNetwork& desired);
   void applySysctls(const DesiredNetwork& desired);
   void applySysctl(const nat::SysctlNeed& need);
-  void applyFirewall(const DesiredNetwork& desired);
+  Result<void> applyFirewall(const DesiredNetwork& desired);
   void applyRulesOfFamily(int family, const std::vector<netlink::Rule>& wanted,
                           const std::vector<std::uint32_t>& ownTables);
   void removeOwnRules(int family, const std::vector<std::uint32_t>& tables);

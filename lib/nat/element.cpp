@@ -253,6 +253,38 @@ std::size_t characterLength(std::string_view text) {
   return overlong || surrogate || tooLarge ? 0 : length;
 }
 
+/// Targets of several mappings may overlap; the elements of a set must not.
+void collectExposed(const Exposure& exposure, Elements& out) {
+  using Ports = std::vector<std::pair<unsigned, unsigned>>;
+  std::map<std::pair<IpAddress, Protocol>, Ports> targets;
+  for (const Mapping& mapping : exposure.declared) {
+    for (const auto& target : {mapping.targetV4, mapping.targetV6}) {
+      if (target) {
+        targets[{*target, mapping.protocol}].emplace_back(
+            mapping.targetPort, mapping.targetPort + (mapping.lastPort - mapping.firstPort));
+      }
+    }
+  }
+  for (auto& [target, ports] : targets) {
+    std::ranges::sort(ports);
+    for (std::size_t i = 0; i < ports.size();) {
+      auto [first, last] = ports[i];
+      for (++i; i < ports.size() && ports[i].first <= last + 1; ++i) {
+        last = std::max(last, ports[i].second);
+      }
+      Element element;
+      element.protocol = static_cast<std::uint8_t>(target.second);
+      element.key =
+          concat({target.first.toString(), static_cast<unsigned>(target.second),
+                  portRange(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last))});
+      std::string id = canonicalText(element.key);
+      out.insert_or_assign(
+          {fmt::format("{}{}", sets::kExposed, target.first.isV6() ? "6" : "4"), std::move(id)},
+          std::move(element));
+    }
+  }
+}
+
 void collectAnswers(const RulesetSpec& spec, Elements& out) {
   for (const IpAddress& home : spec.answers->homeAddresses) {
     for (const IpAddress& tunnel : spec.tunnelAddresses) {
@@ -345,6 +377,9 @@ Elements elementsOf(const RulesetSpec& spec) {
   for (const Mapping& mapping : spec.publicInterfaces.empty() ? kNone : spec.mappings) {
     MappingElements(mapping, false, elements).collect();
     MappingElements(mapping, true, elements).collect();
+  }
+  if (spec.exposure) {
+    collectExposed(*spec.exposure, elements);
   }
   if (spec.answers) {
     collectAnswers(spec, elements);

@@ -27,6 +27,8 @@ enum class SourceMode : std::uint8_t { Preserve, Masquerade };
 struct Mapping {
   /// Shown in comments of the ruleset, errors and status; unique per protocol.
   std::string label;
+  /// A peer's name or an address, as it was written, for status.
+  std::string targetHost;
   /// Where it was written, "FILE:LINE:COLUMN", to put before an error; may be empty.
   std::string location;
   Protocol protocol = Protocol::Tcp;
@@ -80,6 +82,16 @@ struct UdpAnswers {
   friend bool operator==(const UdpAnswers&, const UdpAnswers&) = default;
 };
 
+/// `Expose = maps`: what may come in by the tunnel, for this host or onwards. The other end of the
+/// tunnel counts as hostile.
+struct Exposure {
+  /// Their targets, on this host or behind it, are reachable; nothing else is.
+  std::vector<Mapping> declared;
+  /// Connections that were opened towards these, from here, are answered out of the tunnel.
+  std::vector<Prefix> tunnelNetworks;
+  friend bool operator==(const Exposure&, const Exposure&) = default;
+};
+
 /// wg-quick's protection when the tunnel takes the default route: packets to the tunnel's addresses
 /// that come in elsewhere are dropped, and the mark of the tunnel's own datagrams is kept on their
 /// connection, so that strict reverse path filtering (src_valid_mark) accepts the answers.
@@ -104,6 +116,7 @@ struct RulesetSpec {
   std::vector<Mapping> mappings;
   std::optional<ReplyMarks> reply;
   std::optional<UdpAnswers> answers;
+  std::optional<Exposure> exposure;
   std::optional<DefaultRouteGuard> guard;
   /// This host forwards between the tunnel and hosts or containers behind it (a NAS whose LAN is
   /// reachable by the tunnel); decides about neededSysctls() only. Mappings imply it.
@@ -111,7 +124,7 @@ struct RulesetSpec {
 
   /// True when no table is needed at all.
   [[nodiscard]] bool empty() const {
-    return mappings.empty() && !reply.has_value() && !guard.has_value();
+    return mappings.empty() && !reply.has_value() && !exposure.has_value() && !guard.has_value();
   }
   [[nodiscard]] std::string tableName() const { return std::string(kTablePrefix) + interface; }
   friend bool operator==(const RulesetSpec&, const RulesetSpec&) = default;

@@ -103,6 +103,9 @@ class Builder {
     if (spec_.answers) {
       addUdpAnswers(*spec_.answers);
     }
+    if (spec_.exposure) {
+      addExposure(*spec_.exposure);
+    }
     if (spec_.guard) {
       addGuard(*spec_.guard);
     }
@@ -342,6 +345,51 @@ class Builder {
                  {{"family", family.translate},
                   {"addr", mapLookup(destination(family), named(sets::kAnswer, family))}}}}});
     }
+  }
+
+  /// Packets of the opening direction are judged one by one, whatever their connection is: neither
+  /// does a connection that was opened elsewhere let them in, nor one from before a change.
+  void addExposure(const Exposure& exposure) {
+    constexpr std::string_view kExposed = "exposed";
+    for (const Family& family : kFamilies) {
+      addSet(named(sets::kExposed, family),
+             {std::string(family.addressType), "inet_proto", "inet_service"}, true);
+    }
+    addChain(kExposed);
+    const json known = match("in", ct("state"), json::array({"established", "related"}));
+    const json opening = equal(ct("direction"), "original");
+    for (const Family& family : kFamilies) {
+      for (const Prefix& network : exposure.tunnelNetworks) {
+        if (network.address().isV6() == family.v6) {
+          addRule(kExposed, {known, equal(ct("direction"), "reply"),
+                             equal(ctOriginal(family.connectionDestination), networkText(network)),
+                             verdict("accept")});
+        }
+      }
+      addRule(kExposed, {opening, tcpOrUdp(),
+                         equal(originalKey(family), setName(named(sets::kExposed, family))),
+                         verdict("accept")});
+    }
+    // Errors about answers that went into the tunnel: a smaller path MTU above all.
+    addRule(kExposed, {opening, match("in", ct("state"), "related"),
+                       equal(meta("l4proto"), {{"set", {int{IPPROTO_ICMP}, int{IPPROTO_ICMPV6}}}}),
+                       verdict("accept")});
+    if (!spec_.publicInterfaces.empty()) {
+      addRule(kExposed,
+              {connectionIs("dnat"), equal(ct("direction"), "reply"), known, verdict("accept")});
+      addRule(kExposed, {connectionIs("dnat"), intoTunnel(), verdict("accept")});
+    }
+    addRule(kExposed, {verdict("drop")});
+    constexpr std::string_view kInput = "expose_input";
+    addBaseChain(kInput, "filter", "input", kFilter);
+    addRule(kInput, {fromTunnel(),
+                     equal(payload("icmpv6", "type"),
+                           {{"set", {"nd-neighbor-solicit", "nd-neighbor-advert"}}}),
+                     verdict("accept")});
+    addRule(kInput, {fromTunnel(), jump("goto", kExposed)});
+    constexpr std::string_view kForward = "expose_forward";
+    addBaseChain(kForward, "filter", "forward", kFilter);
+    addRule(kForward, {fromTunnel(), jump("goto", kExposed)});
   }
 
   void addGuard(const DefaultRouteGuard& guard) {

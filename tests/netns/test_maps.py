@@ -23,6 +23,7 @@ from lab import (
     Side,
     TunnelSpec,
     WebServer,
+    answers,
     ends,
     expect,
     fetch_sha256,
@@ -269,6 +270,113 @@ def two_tunnels_one_port(lab: Lab) -> None:
     expect(fetches(net, 18080, timeout=2) is None, "Override takes it")
     second.down()
     expect(fetches(net, 18080) == web.sha256, "until the second tunnel goes")
+
+
+SCAN = """
+import socket, sys
+for target in sys.argv[1:]:
+    host, port = target.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), 1).close()
+        print(target)
+    except OSError:
+        pass
+"""
+
+
+def scanned(source: Namespace, *targets: str) -> list[str]:
+    """Those of the targets HOST:PORT that take a TCP connection."""
+    return source.run(sys.executable, "-c", SCAN, *targets, timeout=60).out.split()
+
+
+@scenario(seconds=120)
+def only_declared_targets_are_exposed(lab: Lab) -> None:
+    """`Expose = maps`: a scan from the server's side finds what the NAS's file declares, alone."""
+    net, server, nas = served_home(lab)
+    server.spec.peers[0].allowed_ips += ", 192.168.50.0/24"
+    server.write()
+    server.cli("reload", server.name)
+    net.home.ip("route", "add", "10.10.0.0/24", "via", net.nas_address)
+    for where in (net.nas, net.home):
+        for port in (80, 8081):
+            WebServer(where, port=port, mebibytes=0.1)
+    udp_service(net.nas, "0.0.0.0", 7000)
+    udp_service(net.nas, "0.0.0.0", 5353)
+    hosts = ("10.10.0.2", net.nas_address, "192.168.50.1")
+    targets = [f"{host}:{port}" for host in hosts for port in (22, 80, 8081)]
+    nas_only = [target for target in targets[:6] if not target.endswith(":22")]
+    expect(scanned(net.server, *targets) == nas_only, "Expose = all: the whole NAS is open")
+    expect(echoes(net.server, "10.10.0.2", 5353), "and its UDP services")
+
+    forwarding = net.nas.run("cat", "/proc/sys/net/ipv4/ip_forward").out.strip()
+    expect(forwarding == "0", "a NAS that declares no other host is no router")
+    nas.spec.extra.append("Expose = maps")
+    nas.spec.maps = [
+        ["Listen = tcp/18080", "To = 10.10.0.2:80"],
+        ["Listen = udp/7000", "To = 10.10.0.2"],
+        ["Listen = tcp/18090", "To = 192.168.50.1:8081"],
+    ]
+    nas.write()
+    progress(nas.cli("reload", nas.name).out.strip())
+    found = scanned(net.server, *targets)
+    expect(found == ["10.10.0.2:80", "192.168.50.1:8081"], f"the declared ones: {found}")
+    expect(scanned(net.server, "fd10::2:80", "fd10::2:8081") == ["fd10::2:80"], "IPv6 alike")
+    expect(not echoes(net.server, "10.10.0.2", 5353), "no other UDP service")
+    expect(not answers(net.server, "10.10.0.2"), "no ping")
+    ping(net.nas, "10.10.0.1")
+    expect(echoes(net.client, net.server_address, 7000), "clients reach what is declared")
+    expect(fetches(net, 18080) is not None, "by TCP too")
+    states = [(entry["active"], entry["reason"]) for entry in nas.status()["maps"]]
+    expect(all(active and "server" in why for active, why in states), f"as status says: {states}")
+    nas.spec.maps = nas.spec.maps[1:]
+    nas.write()
+    nas.cli("reload", nas.name)
+    expect(scanned(net.server, "10.10.0.2:80") == [], "what is declared no more is closed")
+
+
+@scenario(seconds=60)
+def public_interface_that_is_not_there(lab: Lab) -> None:
+    """Mappings on it say so, and are active as soon as it appears."""
+    net, server, _nas = served_home(lab)
+    server.spec.extra.append("Public = late0")
+    server.write()
+    server.cli("reload", server.name)
+    status = server.status()
+    reasons = {(entry["active"], entry["reason"]) for entry in status["maps"]}
+    expect(reasons == {(False, "there is no interface late0 (Public = late0)")}, str(reasons))
+    expect(len(status["warnings"]) == 1, f"one warning: {status['warnings']}")
+    net.server.ip("link", "add", "late0", "type", "veth", "peer", "name", "late1")
+    wait_until(
+        lambda: all(entry["active"] for entry in server.status()["maps"]), 5, "they are active"
+    )
+    forwarding = net.server.run("cat", "/proc/sys/net/ipv4/conf/late0/forwarding").out.strip()
+    expect(forwarding == "1", "and it forwards")
+    expect(not server.status()["warnings"], "nothing is left to warn of")
+
+
+@scenario(seconds=60)
+def other_firewalls_are_noticed(lab: Lab) -> None:
+    """A chain that drops mapped packets is named; the command that is printed helps."""
+    net, server, nas = served_home(lab)
+    web = WebServer(net.nas, mebibytes=0.1)
+    for rules in (
+        "nft add table ip fw; "
+        "nft 'add chain ip fw f { type filter hook forward priority 0; policy drop; }'",
+        "iptables -P FORWARD DROP",
+    ):
+        net.server.run("sh", "-c", rules)
+        warnings = wait_until(lambda: server.status()["warnings"], 5, "a warning")
+        progress(warnings[0])
+        expect(len(warnings) == 1, f"one warning: {warnings}")
+        expect(fetches(net, 18080, timeout=2) is None, "the packets are dropped indeed")
+        net.server.run("sh", "-c", warnings[0].split("to let them through: ")[1])
+        wait_until(lambda: not server.status()["warnings"], 5, "the warning goes")
+        expect(fetches(net, 18080) == web.sha256, "and the mapping works")
+    nas.down()
+    server.down()
+    server.up()
+    states = {(entry["active"], entry["reason"]) for entry in server.status()["maps"]}
+    expect(states == {(True, "no session with nas")}, f"without the NAS: {states}")
 
 
 @scenario(seconds=30)

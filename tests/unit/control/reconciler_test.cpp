@@ -81,10 +81,83 @@ TEST_CASE_METHOD(Fixture,
       desiredNetwork(configWith(config::TableAuto{}, {prefix("0.0.0.0/0")}), {}).ruleset.answers);
 }
 
+config::MapConfig mapTo(const char* target) {
+  config::MapConfig map;
+  map.firstPort = map.lastPort = map.targetPort = 80;
+  map.targets = {IpAddress::parse(target).value()};
+  map.targetHost = target;
+  return map;
+}
+
+TEST_CASE_METHOD(Fixture, "a mapping whose target no peer stands for is the other end's") {
+  config::Config server = configWith(config::TableAuto{}, {prefix("10.10.0.9/32")});
+  server.maps = {mapTo("10.10.0.9"), mapTo("10.10.0.2"), mapTo("192.168.50.20")};
+  CHECK(mappingsBySide(server).translated.size() == 1);
+  CHECK(mappingsBySide(server).declared.size() == 2);
+  // Clients' addresses are behind the server; with Table = reply hosts at home are not.
+  config::Config nas = configWith(config::TableReply{}, {prefix("0.0.0.0/0")});
+  nas.maps = {mapTo("192.168.50.20")};
+  CHECK(mappingsBySide(nas).declared.size() == 1);
+  nas.interface.table = config::TableAuto{};
+  CHECK(mappingsBySide(nas).translated.size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a NAS forwards only where a mapping leads past it") {
+  config::Config nas = configWith(config::TableReply{}, {prefix("0.0.0.0/0")});
+  NetworkFacts facts;
+  facts.homeAddresses = {IpAddress::parse("192.168.50.2").value()};
+  CHECK_FALSE(desiredNetwork(nas, facts).ruleset.forwards);
+  nas.maps = {mapTo("10.10.0.2"), mapTo("192.168.50.2")};
+  CHECK_FALSE(desiredNetwork(nas, facts).ruleset.forwards);
+  nas.maps.push_back(mapTo("192.168.50.20"));
+  CHECK(desiredNetwork(nas, facts).ruleset.forwards);
+}
+
+TEST_CASE_METHOD(Fixture, "Expose = maps that cannot be enforced is an error, not a warning") {
+  config::Config nas = configWith(config::TableReply{}, {prefix("0.0.0.0/0")});
+  nas.interface.expose = config::Expose::Maps;
+  nas.maps = {mapTo("10.10.0.2")};
+  const DesiredNetwork desired = desiredNetwork(nas, facts(nas));
+  REQUIRE(desired.ruleset.exposure);
+  CHECK(desired.ruleset.exposure->declared.size() == 1);
+  CHECK(desired.ruleset.exposure->tunnelNetworks == std::vector{prefix("10.10.0.0/24")});
+  firewall.refusal = Error{"nftables: no", 0};
+  const auto report = reconciler.apply({.mtu = 1420,
+                                        .addresses = {},
+                                        .routes = {},
+                                        .rules = {},
+                                        .firewallMark = 0,
+                                        .ruleset = desired.ruleset,
+                                        .maps = {},
+                                        .mapsInactive = {},
+                                        .sysctls = {}},
+                                       7);
+  REQUIRE_FALSE(report);
+  CHECK(report.error().message == "Expose = maps cannot be enforced: nftables: no");
+}
+
+TEST_CASE_METHOD(Fixture, "a public interface that does not exist is why mappings do not work") {
+  config::Config config = configWith(config::TableAuto{}, {prefix("10.10.0.9/32")});
+  config.maps = {mapTo("10.10.0.9")};
+  CHECK(desiredNetwork(config, facts(config)).mapsInactive ==
+        "there is no default route; name the public NIC with Public = NIC");
+  CHECK(desiredNetwork(config, facts(config)).ruleset.mappings.empty());
+  config.interface.publicInterface = "eth9";
+  const DesiredNetwork desired = desiredNetwork(config, facts(config));
+  CHECK(desired.mapsInactive == "there is no interface eth9 (Public = eth9)");
+  CHECK(desired.ruleset.mappings.size() == 1);
+  for (const nat::SysctlNeed& need : desired.sysctls) {
+    CHECK(need.path.find("eth9") == std::string::npos);
+  }
+  config.interface.publicInterface = "eth0";
+  CHECK(desiredNetwork(config, facts(config)).mapsInactive.empty());
+}
+
 TEST_CASE_METHOD(Fixture, "the link gets its MTU and address and comes up") {
   apply(configWith(config::TableAuto{}, {}));
   CHECK(routing.linkList[1].up);
   CHECK(routing.linkList[1].mtu == 1420);
+  CHECK(routing.silencedDown);
   CHECK(routing.addressList == std::vector{address("10.10.0.2/24")});
 }
 
@@ -249,7 +322,9 @@ TEST_CASE("both protocols make two mappings, with one target of each family") {
   map.targetPort = 8000;
   map.targets = {IpAddress::parse("10.10.0.2").value(), IpAddress::parse("fd10::2").value(),
                  IpAddress::parse("10.10.0.9").value()};
-  const auto mappings = resolvedMappings({map});
+  config::Config config;
+  config.maps = {map};
+  const auto mappings = mappingsBySide(config).declared;
   REQUIRE(mappings.size() == 2);
   CHECK(mappings[0].protocol == nat::Protocol::Tcp);
   CHECK(mappings[1].protocol == nat::Protocol::Udp);

@@ -1,0 +1,95 @@
+// The mappings of a device as they are now, and what is known against them.
+#include <fmt/ranges.h>
+
+#include "control/device.hpp"
+#include "control/device_peer.hpp"
+
+namespace adit::control {
+namespace {
+
+/// Where a mapping leads to, by family.
+std::vector<std::string> targetsOf(const nat::Mapping& mapping) {
+  std::vector<std::string> targets;
+  for (const auto& address : {mapping.targetV4, mapping.targetV6}) {
+    if (address) {
+      targets.push_back(Endpoint{*address, mapping.targetPort, 0}.toString());
+    }
+  }
+  return targets;
+}
+
+MapSnapshot described(const nat::Mapping& mapping) {
+  const std::vector<std::string> targets = targetsOf(mapping);
+  return {.listen = mapping.listenText(),
+          .target = fmt::format("{}", fmt::join(targets, " and ")),
+          .source = mapping.source == nat::SourceMode::Preserve ? "preserve" : "masquerade",
+          .active = false,
+          .reason = {},
+          .to = mapping.targetHost,
+          .targets = targets};
+}
+
+}  // namespace
+
+/// The peer that packets to an address go to: the one of the longest prefix.
+const Device::Peer* Device::peerFor(const IpAddress& address) const {
+  const Peer* owner = nullptr;
+  int longest = -1;
+  for (const auto& [id, peer] : peers_) {
+    for (const Prefix& prefix : peer->allowedIps) {
+      if (prefix.contains(address) && static_cast<int>(prefix.length()) > longest) {
+        longest = static_cast<int>(prefix.length());
+        owner = peer.get();
+      }
+    }
+  }
+  return owner;
+}
+
+std::string Device::remarkOn(const nat::Mapping& mapping) const {
+  for (const auto& target : {mapping.targetV4, mapping.targetV6}) {
+    if (!target) {
+      continue;
+    }
+    const Peer* peer = peerFor(*target);
+    if (peer == nullptr) {
+      return fmt::format("no peer's AllowedIPs hold {}", target->toString());
+    }
+    if (!hasLiveSession(*peer)) {
+      return fmt::format("no session with {}", peer->label());
+    }
+  }
+  return {};
+}
+
+std::vector<MapSnapshot> Device::mapSnapshots() const {
+  std::vector<MapSnapshot> maps;
+  if (desired_.maps.translated.empty() && desired_.maps.declared.empty()) {
+    return maps;
+  }
+  std::string notApplied;
+  if (const auto applied = parts_.firewall.isApplied(desired_.ruleset); !applied) {
+    notApplied = applied.error().message;
+  } else if (!*applied) {
+    notApplied = "the ruleset in the kernel is another one; it is being restored";
+  }
+  const std::string& against = desired_.mapsInactive.empty() ? notApplied : desired_.mapsInactive;
+  for (const nat::Mapping& mapping : desired_.maps.translated) {
+    MapSnapshot map = described(mapping);
+    map.active = against.empty();
+    map.reason = map.active ? remarkOn(mapping) : against;
+    maps.push_back(std::move(map));
+  }
+  for (const nat::Mapping& mapping : desired_.maps.declared) {
+    MapSnapshot map = described(mapping);
+    map.active = desired_.ruleset.exposure && notApplied.empty();
+    map.reason = map.active ? "reachable from the tunnel; the server's file maps the port"
+                 : notApplied.empty()
+                     ? "its target is on this side: the server's file maps the port"
+                     : notApplied;
+    maps.push_back(std::move(map));
+  }
+  return maps;
+}
+
+}  // namespace adit::control
