@@ -179,6 +179,7 @@ Result<void> Reconciler::applyLink(const DesiredNetwork& desired, std::uint32_t 
     changed(fmt::format("MTU {}", desired.mtu));
   }
   if (!(*link)->up) {
+    noted(routing_.setLinkSilent(index));
     if (auto set = routing_.setLinkUp(index, true); !set) {
       return set;
     }

@@ -95,6 +95,31 @@ Result<void> RouteSocket::setLinkUp(std::uint32_t interface, bool up) {
   return {};
 }
 
+Result<void> RouteSocket::setLinkSilent(std::uint32_t interface) {
+  Message flags(RTM_NEWLINK, 0);
+  auto& header = flags.extraHeader<ifinfomsg>();
+  header.ifi_index = static_cast<int>(interface);
+  header.ifi_change = IFF_MULTICAST;
+  if (const auto result = transport_->change(flags); !result) {
+    return failDoing(result.error(), fmt::format("turn multicast off on {}", nameOf(interface)));
+  }
+  Message addresses(RTM_NEWLINK, 0);
+  addresses.extraHeader<ifinfomsg>().ifi_index = static_cast<int>(interface);
+  nlattr* families = addresses.beginNest(IFLA_AF_SPEC);
+  nlattr* ipv6 = addresses.beginNest(AF_INET6);
+  addresses.putU8(IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
+  addresses.endNest(ipv6);
+  addresses.endNest(families);
+  const auto result = transport_->change(addresses);
+  const bool withoutIpv6 =
+      !result && (result.error().code == EAFNOSUPPORT || result.error().code == EOPNOTSUPP);
+  if (!result && !withoutIpv6) {
+    return failDoing(result.error(),
+                     fmt::format("turn automatic addresses off on {}", nameOf(interface)));
+  }
+  return {};
+}
+
 Result<void> RouteSocket::setLinkMtu(std::uint32_t interface, std::uint32_t mtu) {
   Message message(RTM_NEWLINK, 0);
   message.extraHeader<ifinfomsg>().ifi_index = static_cast<int>(interface);

@@ -116,6 +116,10 @@ class Routing {
   /// of the same name is an error (EEXIST).
   virtual Result<void> createLink(std::string_view name, std::string_view kind) = 0;
   virtual Result<void> setLinkUp(std::uint32_t interface, bool up) = 0;
+  /// Keeps the kernel from giving the link an address of its own and from announcing groups on it,
+  /// as with a wireguard link: a peer would refuse both. Before the link goes up. Where IPv6 is off
+  /// there is nothing to keep it from.
+  virtual Result<void> setLinkSilent(std::uint32_t) { return {}; }
   virtual Result<void> setLinkMtu(std::uint32_t interface, std::uint32_t mtu) = 0;
   virtual Result<void> deleteLink(std::uint32_t interface) = 0;
 
@@ -158,6 +162,7 @@ class RouteSocket final : public Routing {
   Result<std::optional<Link>> findLink(std::string_view name) override;
   Result<void> createLink(std::string_view name, std::string_view kind) override;
   Result<void> setLinkUp(std::uint32_t interface, bool up) override;
+  Result<void> setLinkSilent(std::uint32_t interface) override;
   Result<void> setLinkMtu(std::uint32_t interface, std::uint32_t mtu) override;
   Result<void> deleteLink(std::uint32_t interface) override;
 

@@ -82,6 +82,7 @@ Result<void> KernelDataPlane::bringUp(std::uint16_t listenPort) {
   const auto link = routing_.findLink(name_);
   if (!link) return tl::unexpected(link.error());
   if (*link && (*link)->up) return {};
+  if (auto silent = routing_.setLinkSilent(interface_); !silent) return silent;
   if (const auto up = routing_.setLinkUp(interface_, true); !up) {
     return portError(up.error(), listenPort);
   }

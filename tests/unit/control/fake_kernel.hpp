@@ -28,6 +28,8 @@ class FakeRouting final : public netlink::Routing {
   std::map<IpAddress, netlink::RouteAnswer> answers;
   /// Calls that changed something.
   unsigned changes = 0;
+  /// setLinkSilent() was called, and the link was down.
+  bool silencedDown = false;
   /// Addresses and routes of IPv6 fail, as with disable_ipv6.
   bool refuseV6 = false;
 
@@ -40,6 +42,10 @@ class FakeRouting final : public netlink::Routing {
   Result<void> setLinkUp(std::uint32_t index, bool up) override {
     ++changes;
     std::ranges::find(linkList, index, &Link::index)->up = up;
+    return {};
+  }
+  Result<void> setLinkSilent(std::uint32_t index) override {
+    silencedDown = !std::ranges::find(linkList, index, &Link::index)->up;
     return {};
   }
   Result<void> setLinkMtu(std::uint32_t index, std::uint32_t mtu) override {

@@ -104,6 +104,31 @@ TEST_CASE("links are listed, found, changed and deleted", "[root]") {
   });
 }
 
+TEST_CASE("a silent link gets no address of its own", "[root]") {
+  Host().run([](RouteSocket& socket, std::uint32_t) {
+    REQUIRE_OK(socket.createLink("d8", "veth"));
+    REQUIRE_OK(socket.createLink("d9", "veth"));
+    const std::uint32_t silent = (*socket.findLink("d8"))->index;
+    const std::uint32_t plain = (*socket.findLink("d9"))->index;
+    REQUIRE_OK(socket.setLinkSilent(silent));
+    // In this order, so that the silent one would have its address first.
+    for (const char* name : {"d8", "d9"}) {
+      REQUIRE_OK(socket.setLinkUp((*socket.findLink(name))->index, true));
+    }
+    const auto links = *socket.links();
+    for (const Link& link : links) {
+      REQUIRE_OK(socket.setLinkUp(link.index, true));
+    }
+    // The carrier, and with it the address, comes from a task of the kernel.
+    constexpr int kTries = 300;
+    for (int i = 0; i < kTries && socket.addresses(plain)->empty(); ++i) {
+      ::usleep(10'000);
+    }
+    CHECK(socket.addresses(plain)->size() == 1);
+    CHECK(socket.addresses(silent)->empty());
+  });
+}
+
 TEST_CASE("an MTU that the link refuses names link and value", "[root]") {
   Host().run([](RouteSocket& socket, std::uint32_t index) {
     const auto result = socket.setLinkMtu(index, 0xffffffff);
