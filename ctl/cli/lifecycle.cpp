@@ -1,6 +1,7 @@
 // up, down and reload: starting and ending an interface's daemon.
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 
 #include "cli/commands.hpp"
@@ -24,8 +25,12 @@ int needRoot(std::string_view command, std::string_view argument) {
 int up(const std::string& argument) {
   const auto named = control::resolveConfigName(argument);
   if (!named) return complain(named.error());
+  const bool root = ::geteuid() == 0;
+  if (!root && ::access(named->file.c_str(), R_OK) != 0 && errno == EACCES) {
+    return needRoot("up", argument);
+  }
   if (!checkConfig(named->file, Warnings::LeftToDaemon)) return kFailure;
-  if (::geteuid() != 0) return needRoot("up", argument);
+  if (!root) return needRoot("up", argument);
   const auto running = ControlClient::connect(named->interface);
   if (running) {
     return complain(fmt::format("{0} is already up; `adit reload {0}` applies a changed file",

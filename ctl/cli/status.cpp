@@ -35,18 +35,33 @@ void addAges(Json& device, std::int64_t now) {
   }
 }
 
-Result<std::string> describe(const std::string& interface, bool json) {
+Result<Json> fetchJson(const std::string& interface) {
   auto device = ControlClient::connect(interface).and_then(
       [](ControlClient client) { return client.status(); });
+  if (device) addAges(*device, std::time(nullptr));
+  return device;
+}
+
+Result<std::string> describe(const std::string& interface, bool json) {
+  const auto device = fetchJson(interface);
   if (!device) return tl::unexpected(device.error());
-  const std::int64_t now = std::time(nullptr);
-  if (json) {
-    addAges(*device, now);
-    return device->dump(2) + '\n';
-  }
-  return control::viewFromJson(*device).map([&](const control::DeviceView& view) {
-    return formatStatus(view, std::chrono::seconds(now), wantsColor());
+  if (json) return device->dump(2) + '\n';
+  return control::viewFromJson(*device).map([](const control::DeviceView& view) {
+    return formatStatus(view, std::chrono::seconds(std::time(nullptr)), wantsColor());
   });
+}
+
+int listAsJson(const std::vector<std::string>& names) {
+  Json devices = Json::array();
+  int exitStatus = kSuccess;
+  for (const std::string& name : names) {
+    if (auto device = fetchJson(name)) {
+      devices.push_back(std::move(*device));
+    } else {
+      exitStatus = complain(device.error());
+    }
+  }
+  return print(devices.dump(2) + '\n') == kSuccess ? exitStatus : kFailure;
 }
 
 int status(const StatusArguments& arguments) {
@@ -60,11 +75,8 @@ int status(const StatusArguments& arguments) {
     if (!running) return complain(running.error());
     names = std::move(*running);
   }
+  if (arguments.json && arguments.name.empty()) return listAsJson(names);
   if (names.empty()) return complain("no interface is up; start one with `adit up NAME`");
-  if (arguments.json && names.size() > 1) {
-    return complain(
-        fmt::format("--json describes one interface; name one of {}", fmt::join(names, ", ")));
-  }
   int exitStatus = kSuccess;
   for (const std::string& name : names) {
     const auto text = describe(name, arguments.json);
@@ -84,8 +96,10 @@ void addStatusCommand(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand(
       "status", "Tell how an interface does: data plane and why, cipher, mappings, warnings");
   sub->add_option("NAME", arguments->name, "an interface or its file; without it, every interface");
-  sub->add_flag("--json", arguments->json,
-                "one JSON object; times are seconds, rates bytes, ages are never negative");
+  sub->add_flag(
+      "--json", arguments->json,
+      "one JSON object, or an array of them without NAME; times are seconds, rates bytes, "
+      "ages are never negative");
   sub->footer(
       "Exit status 1 when the interface is not up.\n"
       "Examples:\n"

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -25,10 +26,10 @@
 #include "control/privileged_directories.hpp"
 #include "control/privileged_process.hpp"
 #include "control/stream_server.hpp"
-#include "nat/prerequisites.hpp"
 #include "dataplane/kernel/kernel.hpp"
-#include "start_report.hpp"
+#include "nat/prerequisites.hpp"
 #include "netlink/route.hpp"
+#include "start_report.hpp"
 
 namespace {
 
@@ -51,7 +52,6 @@ int complain(const std::string& message) {
   return 1;
 }
 
-/// The file is read again by the daemon proper; here its errors come before anything is made, and
 /// A daemon that was killed has left the interface to adit.ko, whose socket has the port.
 bool leftInKernel(const std::string& name) {
   const auto routing = adit::netlink::RouteSocket::open();
@@ -62,6 +62,7 @@ bool leftInKernel(const std::string& name) {
   return link && *link && (*link)->kind == adit::dataplane::kernel::kLinkKind;
 }
 
+/// The file is read again by the daemon proper; here its errors come before anything is made, and
 /// a taken port is found while there are the rights to say who has it.
 Result<void> checkBefore(const NamedConfig& named) {
   const adit::config::Outcome outcome = adit::config::load(named.file);
@@ -148,6 +149,8 @@ Result<DaemonSockets> makeSockets(const std::string& name) {
 
 void removeFiles(const std::string& name) {
   std::error_code ignored;
+  // Of a failed first start it is empty.
+  std::filesystem::remove(control::stateDirectory(name), ignored);
   std::filesystem::remove(control::controlSocket(name), ignored);
   std::filesystem::remove(control::wireguardSocket(name), ignored);
   std::filesystem::remove(control::pidFile(name), ignored);
@@ -207,7 +210,11 @@ int runInBackground(const NamedConfig& named, DaemonSockets& sockets) {
     startingDaemon = child;
     ::signal(SIGINT, forwardToDaemon);
     ::signal(SIGTERM, forwardToDaemon);
-    return adit::daemon::awaitStart(reader, named.interface, logFile);
+    const int status = adit::daemon::awaitStart(reader, named.interface, logFile);
+    // Whoever tries again finds nothing of a failed start in the way.
+    while (status != 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return status;
   }
   reader.reset();
   adit::daemon::StartPipe pipe(std::move(writer));

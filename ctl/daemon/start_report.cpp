@@ -38,6 +38,7 @@ void StartPipe::ready(const std::vector<std::string>& remarks) {
 }
 
 void StartPipe::failed(const std::string& message) {
+  spdlog::error("did not start: {}", message);
   send(kFailed, message);
 }
 

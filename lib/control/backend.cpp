@@ -15,10 +15,16 @@ using DataPlaneResult = Result<std::unique_ptr<dataplane::DataPlane>>;
 using Channel = std::unique_ptr<netlink::GenlChannel>;
 
 tl::unexpected<Error> foreign(const netlink::Link& link) {
+  if (link.kind.empty()) {
+    return tl::unexpected(Error{fmt::format("{0} is an interface of this machine, not a tunnel: "
+                                            "choose another name for the file {0}.conf",
+                                            link.name),
+                                EEXIST});
+  }
   return tl::unexpected(
       Error{fmt::format("there is an interface {} already, of type {}, that is not ours: remove it "
                         "(ip link delete {}) or choose another name",
-                        link.name, link.kind.empty() ? "hardware" : link.kind, link.name),
+                        link.name, link.kind, link.name),
             EEXIST});
 }
 

@@ -134,7 +134,9 @@ Result<void> peerFromJson(const Json& json, DeviceView& view) {
 }
 
 Json mapToJson(const MapSnapshot& map) {
-  Json json{{"listen", map.listen}, {"target", map.target}, {"source", map.source}};
+  Json json{{"listen", map.listen}, {"to", map.to}, {"targets", map.targets}};
+  json["target"] = map.target;
+  json["source"] = map.source;
   json["active"] = map.active;
   if (!map.reason.empty()) json["reason"] = map.reason;
   return json;
@@ -145,6 +147,11 @@ Result<void> mapFromJson(const Json& json, std::vector<MapSnapshot>& maps) {
   Members members(json, "map");
   members.read("listen", map.listen);
   members.read("target", map.target);
+  members.read("to", map.to);
+  members.texts("targets", [&](const std::string& target) -> Result<void> {
+    map.targets.push_back(target);
+    return {};
+  });
   members.read("source", map.source);
   members.read("active", map.active);
   members.read("reason", map.reason);

@@ -86,12 +86,14 @@ class Daemon {
 
   /// Brings the interface up. On failure nothing is left.
   Result<std::vector<std::string>> start();
+  /// What does not work, once it is up; the log has it already.
+  [[nodiscard]] std::vector<std::string> warnings() const { return device_->warnings(); }
   /// Until the interface is down; returns the exit status.
   int run();
 
  private:
   Result<void> check(const config::Config& config);
-  Result<void> startDevice(const config::Config& config, std::vector<config::FileStamp> files);
+  Result<void> startDevice(const config::Outcome& outcome);
   void serve();
   void watchKernel();
   void handleSignals();
@@ -134,7 +136,7 @@ Result<std::vector<std::string>> Daemon::start() {
   for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
     remarks.push_back(diagnostic.toString());
   }
-  if (auto started = startDevice(*outcome.config, outcome.files); !started) {
+  if (auto started = startDevice(outcome); !started) {
     undoStart();
     return tl::unexpected(started.error());
   }
@@ -150,8 +152,8 @@ Result<void> Daemon::check(const config::Config& config) {
   return checkMappings(name_, config);
 }
 
-Result<void> Daemon::startDevice(const config::Config& config,
-                                 std::vector<config::FileStamp> files) {
+Result<void> Daemon::startDevice(const config::Outcome& outcome) {
+  const config::Config& config = *outcome.config;
   if (auto initialized = crypto::initializeAead(); !initialized) {
     return initialized;
   }
@@ -202,7 +204,7 @@ Result<void> Daemon::startDevice(const config::Config& config,
                   *kernel_->firewall, resolver_, state_},
       std::move(options), *undo);
   serve();
-  return device_->start(config, std::move(files));
+  return device_->start(outcome);
 }
 
 void Daemon::endWhenAnswered() {
@@ -316,7 +318,11 @@ int runDaemon(const std::string& name, DaemonSockets& sockets, Privileged& privi
   for (const std::string& remark : *remarks) {
     spdlog::warn("{}: {}", name, remark);
   }
-  observer.ready(*remarks);
+  std::vector<std::string> told = *remarks;
+  for (const std::string& warning : daemon.warnings()) {
+    told.push_back(fmt::format("{}: warning: {}", name, warning));
+  }
+  observer.ready(told);
   return daemon.run();
 }
 

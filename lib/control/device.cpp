@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <thread>
 
@@ -90,6 +91,10 @@ Result<void> Device::configureDataPlane(const config::InterfaceConfig& interface
     settings.firewallMark = settings_.firewallMark;
   }
   if (auto configured = parts_.dataPlane.configure(settings); !configured) {
+    if (configured.error().code == EADDRINUSE) {
+      configured.error().message +=
+          "; `ss -lunp` shows which: end it, or choose another ListenPort";
+    }
     return configured;
   }
   settings_ = settings;
@@ -113,14 +118,22 @@ Result<void> Device::runHooks(HookKind kind) {
   return result;
 }
 
-Result<void> Device::start(const config::Config& config, std::vector<config::FileStamp> files) {
-  if (auto checked = options_.check(config); !checked) {
+void Device::takeConfig(const config::Outcome& outcome) {
+  config_ = *outcome.config;
+  files_ = outcome.files;
+  fileWarnings_.clear();
+  for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
+    fileWarnings_.push_back(diagnostic.place() + diagnostic.message);
+  }
+}
+
+Result<void> Device::start(const config::Outcome& outcome) {
+  if (auto checked = options_.check(*outcome.config); !checked) {
     return checked;
   }
   const Changing changing(changing_);
-  config_ = config;
-  files_ = std::move(files);
-  if (auto configured = configureDataPlane(config.interface); !configured) {
+  takeConfig(outcome);
+  if (auto configured = configureDataPlane(config_.interface); !configured) {
     return configured;
   }
   for (const config::PeerConfig& peer : config_.peers) {
@@ -223,15 +236,20 @@ void Device::reconcile() {
 
 void Device::setDns(const config::InterfaceConfig& interface) {
   const bool wanted = !interface.dnsServers.empty() || !interface.dnsSearch.empty();
+  dnsWarning_.clear();
   if (!wanted && !undo_.dns) {
     return;
   }
-  undo_.dns = wanted;
+  // Before the change, so that whoever comes after a crash knows of it.
+  undo_.dns = true;
   saveUndo();
-  if (auto set = parts_.privileged.setDns(interface.dnsServers, interface.dnsSearch); !set) {
-    warnings_.push_back(set.error().message);
-    spdlog::warn("{}: {}", options_.name, set.error().message);
+  const auto set = parts_.privileged.setDns(interface.dnsServers, interface.dnsSearch);
+  if (!set) {
+    dnsWarning_ = set.error().message;
+    spdlog::warn("{}: {}", options_.name, dnsWarning_);
   }
+  undo_.dns = wanted == set.has_value();
+  saveUndo();
 }
 
 void Device::saveUndo() {
@@ -325,8 +343,7 @@ Result<std::vector<std::string>> Device::reload() {
   for (const crypto::PublicKey& key : gone) {
     removePeer(key);
   }
-  config_ = fresh;
-  files_ = outcome.files;
+  takeConfig(outcome);
   trouble_.clear();
   for (const config::PeerConfig& peer : config_.peers) {
     configurePeer(addPeer(peer.publicKey), peer);
@@ -340,6 +357,9 @@ Result<std::vector<std::string>> Device::reload() {
   notes.insert(notes.end(), report->changes.begin(), report->changes.end());
   for (const std::string& warning : report->warnings) {
     notes.push_back("warning: " + warning);
+  }
+  if (!dnsWarning_.empty()) {
+    notes.push_back("warning: " + dnsWarning_);
   }
   scheduleTimers();
   return notes;

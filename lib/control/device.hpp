@@ -62,9 +62,9 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   Device& operator=(const Device&) = delete;
 
   /// Brings everything up: port, peers, addresses, routes, rules, mappings, DNS, PostUp hooks. On
-  /// failure the caller calls undo(). Not from within a callback of the loop, as undo().
-  /// `files` are those that the configuration came from.
-  Result<void> start(const config::Config& config, std::vector<config::FileStamp> files = {});
+  /// failure the caller calls undo(). Not from within a callback of the loop, as undo(). `outcome`
+  /// must be ok().
+  Result<void> start(const config::Outcome& outcome);
 
   /// Compares the kernel with what is wanted and mends it; called on every kernel event.
   void reconcile();
@@ -73,6 +73,8 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   /// returns them. The link itself goes with the data plane.
   std::vector<std::string> undo();
 
+  /// What does not work now although the configuration asks for it.
+  [[nodiscard]] std::vector<std::string> warnings() const;
   [[nodiscard]] DeviceSnapshot snapshot() const override;
   Result<std::vector<std::string>> apply(const DeviceChange& change) override;
   Result<std::vector<std::string>> reload() override;
@@ -89,6 +91,8 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   [[nodiscard]] dataplane::DeviceSettings settingsOf(
       const config::InterfaceConfig& interface) const;
   [[nodiscard]] config::Config runningConfig() const;
+  void takeConfig(const config::Outcome& outcome);
+  /// A warning of it lasts until the next call.
   void setDns(const config::InterfaceConfig& interface);
   void saveUndo();
   /// Serves the sockets meanwhile: hooks like to call `adit show` and `wg set`.
@@ -173,11 +177,14 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
 
   config::Config config_;
   std::vector<config::FileStamp> files_;
+  /// "FILE:LINE:COLUMN: what is doubtful" of the files that are in force.
+  std::vector<std::string> fileWarnings_;
   /// What wg(8) or the file set last; the file's values until somebody changes them.
   std::optional<crypto::PrivateKey> privateKey_;
   dataplane::DeviceSettings settings_;
   DesiredNetwork desired_;
   std::vector<std::string> warnings_;
+  std::string dnsWarning_;
   HandshakeTrouble trouble_;
   Peers peers_;
   std::map<crypto::PublicKey, noise::PeerId> byKey_;

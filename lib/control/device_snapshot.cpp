@@ -67,6 +67,22 @@ PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* st
   return snapshot;
 }
 
+std::vector<std::string> Device::warnings() const {
+  std::vector<std::string> all = warnings_;
+  if (!dnsWarning_.empty()) {
+    all.push_back(dnsWarning_);
+  }
+  for (const auto& [id, peer] : peers_) {
+    if (const std::string& error = peer->endpointPolicy.lastError(); !error.empty()) {
+      all.push_back(fmt::format("peer {}: {}", peer->label(), error));
+    }
+  }
+  for (std::string& warning : handshakeWarnings()) {
+    all.push_back(std::move(warning));
+  }
+  return all;
+}
+
 DeviceSnapshot Device::snapshot() const {
   DeviceSnapshot snapshot;
   snapshot.name = options_.name;
@@ -93,15 +109,11 @@ DeviceSnapshot Device::snapshot() const {
   for (const auto& [id, peer] : peers_) {
     const auto found = std::ranges::find(stats, id, &dataplane::PeerStats::id);
     snapshot.peers.push_back(snapshotOf(*peer, found == stats.end() ? nullptr : &*found));
-    if (const std::string& error = peer->endpointPolicy.lastError(); !error.empty()) {
-      snapshot.warnings.push_back(fmt::format("peer {}: {}", peer->label(), error));
-    }
-  }
-  for (std::string& warning : handshakeWarnings()) {
-    snapshot.warnings.push_back(std::move(warning));
   }
   snapshot.maps = mapSnapshots();
-  snapshot.warnings.insert(snapshot.warnings.begin(), warnings_.begin(), warnings_.end());
+  const std::vector<std::string> lasting = warnings();
+  snapshot.warnings.insert(snapshot.warnings.begin(), lasting.begin(), lasting.end());
+  snapshot.warnings.insert(snapshot.warnings.begin(), fileWarnings_.begin(), fileWarnings_.end());
   snapshot.suiteSpeeds = parts_.dataPlane.suiteSpeeds();
   addDataDrops(snapshot.drops, device.drops);
   addHandshakeDrops(snapshot.drops, sessions_.drops());

@@ -236,6 +236,8 @@ Result<void> DirectPrivileged::setDns(const std::vector<IpAddress>& servers,
   }
   const std::string program = findProgram("resolvconf", system_.searchPath);
   if (program.empty()) {
+    // What is not there holds nothing of ours.
+    if (servers.empty() && search.empty()) return {};
     return fail(
         "resolvconf is not installed, and DNS needs it: install the package openresolv, or "
         "resolvconf (with systemd-resolved: systemd-resolved), or remove DNS from {}",

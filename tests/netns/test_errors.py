@@ -168,8 +168,61 @@ def not_root(lab: Lab) -> None:
         done = host.run(*nobody, *argv, str(tunnel.file), check=False)
         refused(done, "root")
     require_same(before, snapshot(host), "`adit up` without root")
+    # A file of root's alone.
+    shutil.chown(tunnel.file, "root")
+    refused(host.run(*nobody, f"{folder}/adit", "up", str(tunnel.file), check=False), "sudo adit up")
+    refused(host.run(*nobody, f"{folder}/adit", "check", str(tunnel.file), check=False), "sudo")
+    shutil.chown(tunnel.file, "nobody")
     # Validating needs no right.
     host.run(*nobody, f"{folder}/adit", "check", str(tunnel.file))
+
+
+@scenario(seconds=60)
+def up_after_failed_up(lab: Lab) -> None:
+    """Whoever mends the file can go on at once: nothing of the failed start is in the way."""
+    host = machine(lab)
+    tunnel = Adit(host, lab.device("x"), full_spec())
+    for _ in range(10):
+        tunnel.spec.extra = ["PostUp = exit 7"]
+        tunnel.write()
+        refused(tunnel.cli("up", str(tunnel.file), check=False), "exit 7")
+        expect(not tunnel.pids(), "the daemon has ended when `adit up` has")
+        tunnel.spec.extra = []
+        tunnel.write()
+        tunnel.up()
+        tunnel.down()
+
+
+@scenario(seconds=40)
+def up_says_what_does_not_work(lab: Lab) -> None:
+    """`adit up` succeeds and prints the warnings of `adit status`; what was mended is not repeated."""
+    host = machine(lab)
+    host.ip("route", "delete", "default")
+    host.ip("-6", "route", "delete", "default")
+    spec = full_spec()
+    spec.peers.pop()
+    spec.extra += ["Table = off"]
+    spec.maps.append(["Listen = tcp/7000", "To = nas", "[Tune]", "Profile = auto"])
+    tunnel = Adit(host, lab.device("x"), spec)
+    # Where it is installed it would change this machine's resolver.
+    dns = shutil.which("resolvconf") is None
+    if dns:
+        spec.extra += ["DNS = 10.64.0.1"]
+        tunnel.write()
+    done = tunnel.cli("up", str(tunnel.file))
+    words = ["no default route", "[Tune] is not applied"] + (["resolvconf"] if dns else [])
+    for word in words:
+        expect(word in done.err, f"up says {word!r}: {done}")
+        expect(word in str(tunnel.status()["warnings"]), f"so does status: {tunnel.status()}")
+        done_check = tunnel.cli("check", str(tunnel.file))
+        expect(word != words[1] or word in done_check.err, f"and check: {done_check}")
+    spec.maps.pop()
+    spec.extra = ["Table = off"]
+    tunnel.write()
+    done = tunnel.cli("reload", tunnel.name)
+    for word in words[1:]:
+        expect(word not in str(tunnel.status()["warnings"]), f"{word!r} is over: {tunnel.status()}")
+    tunnel.down()
 
 
 @scenario(seconds=30)

@@ -7,6 +7,7 @@ Topology: `Pair` in lab/topology.py; both ends are adit, and the left one calls.
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 from lab import (
@@ -116,6 +117,20 @@ def preshared_key_on_one_side(lab: Lab) -> None:
     warned(left, "peer right", "PresharedKey")
     left.spec.peers[0].preshared_key = ""
     mended(left, right)
+
+
+@scenario(seconds=40)
+def no_drops_in_peace(lab: Lab) -> None:
+    """A healthy tunnel drops nothing by itself: the kernel sends nothing of its own into it."""
+    left, right = both(lab)
+    start(right, left)
+    wait_until(left.suite, 20, "a session")
+    time.sleep(4)  # Router solicitations come in this time.
+    for tunnel in (left, right):
+        status = tunnel.status()
+        expect(not status["drops"], f"{tunnel.name} drops nothing: {status['drops']}")
+        addresses = status["addresses"]
+        expect(addresses == tunnel.spec.addresses, f"only configured addresses: {addresses}")
 
 
 if __name__ == "__main__":

@@ -176,8 +176,19 @@ TEST_CASE("adit: several interfaces are shown one after the other") {
   CHECK_THAT(runAdit("show").out, Contains("192.168.4.4/32\n\ninterface: adit1\n"));
   CHECK(runAdit("show all listen-port").out == "adit0\t12912\nadit1\t12912\n");
   CHECK(Json::parse(runAdit("show --json").out).size() == 2);
-  CHECK(runAdit("status --json").status == 1);
+  const Json both = Json::parse(runAdit("status --json").out);
+  REQUIRE(both.size() == 2);
+  CHECK(both[1]["name"] == "adit1");
+  CHECK(both[1]["peers"][0]["latest_handshake_age"].is_null());
+  CHECK(Json::parse(runAdit("status adit1 --json").out)["name"] == "adit1");
   CHECK_THAT(runAdit("status").out, Contains("adit0: up\n") && Contains("\n\nadit1: up\n"));
+}
+
+TEST_CASE("adit: without a daemon a list of all is empty") {
+  const Sandbox sandbox;
+  const Outcome outcome = runAdit("status --json");
+  CHECK(outcome.status == 0);
+  CHECK(Json::parse(outcome.out) == Json::array());
 }
 
 TEST_CASE("adit: without a daemon the errors say what to do") {
@@ -486,7 +497,7 @@ TEST_CASE("adit: status as one JSON object") {
   const Sandbox sandbox;
   FakeDevice device(richSnapshot());
   const FakeDaemon daemon(device);
-  const std::string text = runAdit("status --json").out;
+  const std::string text = runAdit("status adit0 --json").out;
   CHECK_THAT(text, !Contains(kPrivateKey) && !Contains(kPresharedKey));
   const Json json = Json::parse(text);
   CHECK(json["backend"] == "userspace");
@@ -494,6 +505,8 @@ TEST_CASE("adit: status as one JSON object") {
   CHECK(json["mtu"] == 1420);
   CHECK(json["addresses"] == Json{"10.10.0.1/24", "fd10::1/64"});
   CHECK(json["maps"][0]["active"] == true);
+  CHECK(json["maps"][0]["to"] == "nas");
+  CHECK(json["maps"][0]["targets"] == Json{"10.10.0.2:80"});
   CHECK(json["maps"][1]["reason"] == "the port is taken");
   CHECK(json["warnings"].size() == 1);
   CHECK(json["drops"]["unknown receiver"] == 17);

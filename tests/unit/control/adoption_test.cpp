@@ -161,7 +161,9 @@ struct Fixture {
                       .check = [](const config::Config&) { return Result<void>{}; },
                       .finished = [] {}},
         UndoRecord{});
-    const auto started = device->start(config);
+    config::Outcome outcome;
+    outcome.config = config;
+    const auto started = device->start(outcome);
     INFO((started ? "" : started.error().message));
     REQUIRE(started);
   }

@@ -58,8 +58,9 @@ inline DeviceSnapshot richSnapshot() {
   device.mtu = 1420;
   device.addresses = {InterfaceAddress::parse("10.10.0.1/24").value(),
                       InterfaceAddress::parse("fd10::1/64").value()};
-  device.maps = {{"tcp/18080", "nas:80", "preserve", true, ""},
-                 {"udp/5000-5009", "10.10.0.2:5000", "masquerade", false, "the port is taken"}};
+  device.maps = {
+      {"tcp/18080", "nas:80", "preserve", true, "", "nas", {"10.10.0.2:80"}},
+      {"udp/5000-5009", "10.10.0.2:5000", "masquerade", false, "the port is taken", "", {}}};
   device.warnings = {"IPv6 is off; sysctl net.ipv6.conf.all.disable_ipv6=0 turns it on"};
   device.suiteSpeeds = {1200, 3400, 3600};
   device.drops = {{"too short", 3}, {"unknown receiver", 17}};

@@ -52,6 +52,8 @@ TEST_CASE("control: show brings a device across without loss") {
   REQUIRE(got.maps.size() == 2);
   CHECK(got.maps[0].listen == "tcp/18080");
   CHECK(got.maps[0].active);
+  CHECK(got.maps[0].to == "nas");
+  CHECK(got.maps[0].targets == std::vector<std::string>{"10.10.0.2:80"});
   CHECK(got.maps[1].target == "10.10.0.2:5000");
   CHECK(got.maps[1].source == "masquerade");
   CHECK_FALSE(got.maps[1].active);
