@@ -78,7 +78,7 @@ struct AeadChoice {
 
 /// Must be called once before anything else here: initialises the libraries, runs a known-answer
 /// test of every backend and suite that this CPU can run, discards what fails it, and measures
-/// the rest for a few milliseconds. Thread-safe and idempotent. Fails only when no backend passes
+/// the rest for some 15 milliseconds. Thread-safe and idempotent. Fails only when no backend passes
 /// for some suite, or ADIT_AEAD_BACKEND names none. That environment variable (ipsec-mb, openssl,
 /// sodium) fixes the backend of every suite that it can run, for tests and for machines where
 /// another one misbehaves.
