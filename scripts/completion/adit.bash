@@ -47,7 +47,7 @@ _adit_set() {
 
 _adit() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="up down reload status check strip show showconf set setconf addconf syncconf
+  local commands="up down reload save status check strip show showconf set setconf addconf syncconf
     genkey genpsk pubkey version help"
   local fields="public-key private-key listen-port fwmark peers preshared-keys endpoints allowed-ips
     latest-handshakes transfer persistent-keepalive dump --json"
@@ -59,7 +59,7 @@ _adit() {
   case ${COMP_WORDS[1]}:$COMP_CWORD in
     help:2) _adit_words "$commands" "$current" ;;
     up:2 | check:2 | strip:2) _adit_files "$(_adit_configured)" "$current" ;;
-    down:2 | reload:2 | status:2) _adit_words "$(_adit_running) $(_adit_configured)" "$current" ;;
+    down:2 | reload:2 | save:2 | status:2) _adit_words "$(_adit_running) $(_adit_configured)" "$current" ;;
     status:3 | check:3) _adit_words "--json" "$current" ;;
     show:2) _adit_words "all interfaces $(_adit_running)" "$current" ;;
     show:3) _adit_words "$fields" "$current" ;;
