@@ -23,6 +23,12 @@
 #include <asm/unaligned.h>
 #endif
 
+#ifdef ADIT_HAVE_IPV6_STUB
+#include <net/ipv6_stubs.h>
+#else
+#include <net/ipv6.h>
+#endif
+
 #ifdef ADIT_HAVE_NET_GSO_H
 #include <net/gso.h>
 #endif
@@ -88,6 +94,23 @@ static inline void adit_udp_xmit6(struct dst_entry *dst, struct sock *sk, struct
 #else
 	udp_tunnel6_xmit_skb(dst, sk, skb, NULL, source, destination, tos, ttl, 0, source_port,
 			     destination_port, false);
+#endif
+}
+
+/* A tunnel's UDP socket is given as a struct sock by the newest kernels. */
+#ifdef ADIT_HAVE_UDP_TUNNEL_SOCK
+#define adit_tunnel_socket(socket) ((socket)->sk)
+#else
+#define adit_tunnel_socket(socket) (socket)
+#endif
+
+/* Where IPv6 can be a module that is missing, it is reached through a stub. */
+static inline struct dst_entry *adit_route6(struct net *net, struct sock *sk, struct flowi6 *flow)
+{
+#ifdef ADIT_HAVE_IPV6_STUB
+	return ipv6_stub->ipv6_dst_lookup_flow(net, sk, flow, NULL);
+#else
+	return ip6_dst_lookup_flow(net, sk, flow, NULL);
 #endif
 }
 

@@ -27,9 +27,9 @@ struct pair {
 static void release_pair(struct pair *pair)
 {
 	if (pair->v4)
-		udp_tunnel_sock_release(pair->v4);
+		udp_tunnel_sock_release(adit_tunnel_socket(pair->v4));
 	if (pair->v6)
-		udp_tunnel_sock_release(pair->v6);
+		udp_tunnel_sock_release(adit_tunnel_socket(pair->v6));
 }
 
 static void set_up(struct adit_device *adit, struct net *net, struct socket *socket)
@@ -43,7 +43,7 @@ static void set_up(struct adit_device *adit, struct net *net, struct socket *soc
 
 	socket->sk->sk_allocation = GFP_ATOMIC;
 	socket->sk->sk_sndbuf = INT_MAX;
-	setup_udp_tunnel_sock(net, socket, &config);
+	setup_udp_tunnel_sock(net, adit_tunnel_socket(socket), &config);
 	/* A gain only: without it datagrams arrive one by one. */
 	if (socket->ops->setsockopt(socket, SOL_UDP, UDP_GRO, KERNEL_SOCKPTR(&on), sizeof(on)))
 		net_dbg_ratelimited("adit: no receive offload for UDP\n");
@@ -126,9 +126,9 @@ static void exchange(struct adit_device *adit, const struct pair *pair)
 				   lockdep_is_held(&adit->lock));
 	synchronize_net();
 	if (old4)
-		udp_tunnel_sock_release(old4->sk_socket);
+		udp_tunnel_sock_release(adit_tunnel_socket(old4->sk_socket));
 	if (old6)
-		udp_tunnel_sock_release(old6->sk_socket);
+		udp_tunnel_sock_release(adit_tunnel_socket(old6->sk_socket));
 	list_for_each_entry(peer, &adit->peers, list)
 		dst_cache_reset(&peer->dst_cache);
 }
@@ -265,7 +265,7 @@ static struct dst_entry *route6(struct sock *sk, struct adit_endpoint *endpoint,
 		*source_refused = true;
 		flow.saddr = in6addr_any;
 	}
-	dst = ipv6_stub->ipv6_dst_lookup_flow(sock_net(sk), sk, &flow, NULL);
+	dst = adit_route6(sock_net(sk), sk, &flow);
 	if (!IS_ERR(dst))
 		endpoint->source6 = flow.saddr;
 	return dst;
