@@ -17,7 +17,6 @@ function(adit_debug_test name kernel seconds)
   set(test "debug/${kernel}: ${name}")
   add_test(NAME ${test}
     COMMAND ${debug_kernel} run ${kernel} --skip --build-dir ${CMAKE_BINARY_DIR} --build-module
-      --include ${PROJECT_SOURCE_DIR}/kmod/uapi/adit.h:/adit/kmod/uapi/adit.h
       --timeout ${seconds} ${ARGN})
   set_tests_properties(${test} PROPERTIES
     LABELS "vm;debug" TIMEOUT ${limit} PROCESSORS 2 SKIP_RETURN_CODE 77

@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 GUEST_ROOT = "/adit"
 GUEST_BUILD = f"{GUEST_ROOT}/build"
 # Of the source tree, what runs in the guest.
-SOURCES = ("tests/netns", "tests/vm", "tests/kmod", "scripts/demo.py", "tools/bench-user")
+SOURCES = ("tests/netns", "tests/vm", "kmod/uapi", "scripts/demo.py", "tools/bench-user")
 # Of the build tree, the folders whose programs run in the guest.
-BUILT = ("ctl", "tests/peers", "tests/vm", "tests/kmod", "tools")
+BUILT = ("ctl", "tests/peers", "tools")
 SKIPPED = {"__pycache__", "CMakeFiles"}
 PASSED_ON = ("ADIT_TEST_", "ADIT_LAB_")
 # udev would load these for the CPU that QEMU shows.
