@@ -226,8 +226,13 @@ TEST_CASE("an absent resolvconf names its packages", "[privileged]") {
   ScratchDirectory scratch;
   PrivilegedSystem system = systemWith(scratch, {});
   system.searchPath = scratch.file("bin");
+  config::Config config;
+  config.interface.dnsServers = {IpAddress::parse("10.8.0.1").value()};
+  system.readConfig = systemWith(scratch, config).readConfig;
   auto privileged = loaded(system);
-  const auto failed = privileged.setDns({}, {});
+  // It holds nothing of ours then.
+  CHECK(privileged.setDns({}, {}));
+  const auto failed = privileged.setDns(config.interface.dnsServers, {});
   REQUIRE_FALSE(failed);
   CHECK_THAT(failed.error().message,
              Catch::Contains("install the package openresolv, or resolvconf"));
