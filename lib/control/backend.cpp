@@ -69,7 +69,13 @@ class Choice {
     if (request_.wanted == config::Backend::Kernel) {
       return fail("Backend = kernel: {}: {}, or use Backend = auto", why.reason, why.remedy);
     }
-    return userspace(why.reason);
+    auto opened = userspace(why.reason);
+    if (!opened) {
+      return tl::unexpected(Error{
+          fmt::format("{} (and no kernel data plane: {})", opened.error().message, why.reason),
+          opened.error().code});
+    }
+    return opened;
   }
 
   Result<ChosenBackend> kernel(Channel first) {

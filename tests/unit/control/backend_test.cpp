@@ -61,6 +61,7 @@ struct Fixture {
   bool moduleThere = true;
   int channels = 0;
   int userPlanes = 0;
+  std::optional<Error> userRefusal;
   BackendRequest request{.wanted = Backend::Auto, .name = "adit0", .mtu = 1420, .adopted = false};
 
   Fixture() {
@@ -82,6 +83,7 @@ struct Fixture {
                           ++userPlanes;
                           CHECK(options.interface == "adit0");
                           CHECK(options.mtu == 1420);
+                          if (userRefusal) return tl::unexpected(*userRefusal);
                           return std::make_unique<IdlePlane>();
                         },
                         .busyInterval = 0ms});
@@ -118,6 +120,16 @@ TEST_CASE_METHOD(Fixture, "backend auto falls back to user space, and says why")
   REQUIRE(broken);
   CHECK(broken->dataPlane->name() == "userspace");
   CHECK_THAT(broken->reason, Contains("out of memory"));
+}
+
+TEST_CASE_METHOD(Fixture, "backend auto without either says what both lack") {
+  moduleThere = false;
+  userRefusal = Error{"/dev/net/tun: there is no TUN device", ENOENT};
+  const auto chosen = open();
+  REQUIRE_FALSE(chosen);
+  CHECK_THAT(chosen.error().message,
+             Catch::StartsWith("/dev/net/tun: there is no TUN device (and no kernel data plane: "
+                               "adit.ko is not installed for Linux "));
 }
 
 TEST_CASE_METHOD(Fixture, "backend userspace does not look at the module") {
