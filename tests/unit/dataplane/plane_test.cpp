@@ -142,8 +142,7 @@ TEST_CASE("packets pass both ways through a session", "[root][plane]") {
     CHECK(test::checksumsAreRight(std::span(*plain).first(228)));
     CHECK(f.stats().rxPackets == 1);
     CHECK(f.stats().rxBytes == test::makePacket(spec).size() + 32);
-    // What is sent is counted after it is sent.
-    CHECK(f.until([&] { return f.stats().txPackets == 2; }));
+    CHECK(f.until([&] { return f.stats().txPackets == 2; }));  // counted after it is sent
     CHECK(f.stats().txBytes == 32 + 240 + 32);
     CHECK(f.stats().suite == suite);
     CHECK(f.stats().lastReceive == 1000s);
