@@ -3,16 +3,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "nat/addresses.hpp"
 #include "nat/topology.hpp"
 
 using namespace adit;
 using namespace adit::nat;
+using adit::test::ip;
 
 namespace {
-
-IpAddress ip(const char* text) {
-  return *IpAddress::parse(text);
-}
 
 Mapping mapping(Protocol protocol, std::uint16_t first, std::uint16_t last) {
   Mapping result;

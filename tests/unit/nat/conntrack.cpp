@@ -3,14 +3,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "nat/addresses.hpp"
+
 using namespace adit;
 using namespace adit::nat;
+using adit::test::ip;
 
 namespace {
 
-IpAddress ip(const char* text) {
-  return *IpAddress::parse(text);
-}
 Endpoint at(const char* text) {
   return *Endpoint::parse(text);
 }

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
+#include "nat/addresses.hpp"
 #include "nat/firewall.hpp"
 #include "nat/topology.hpp"
 
@@ -13,16 +14,13 @@ using namespace adit::nat;
 using adit::test::Client;
 using adit::test::Contact;
 using adit::test::endpoint;
+using adit::test::ip;
 using adit::test::kImpatience;
 using adit::test::kPatience;
 using adit::test::Service;
 using adit::test::Topology;
 
 namespace {
-
-IpAddress ip(const char* text) {
-  return *IpAddress::parse(text);
-}
 
 Mapping declared(Protocol protocol, std::uint16_t first, std::uint16_t last, const char* v4,
                  const char* v6) {

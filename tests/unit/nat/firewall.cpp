@@ -9,22 +9,20 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "nat/addresses.hpp"
 #include "nat/topology.hpp"
 
 using namespace adit;
 using namespace adit::nat;
 using adit::test::Client;
 using adit::test::endpoint;
+using adit::test::ip;
 using adit::test::kImpatience;
 using adit::test::kPatience;
 using adit::test::Service;
 using adit::test::Topology;
 
 namespace {
-
-IpAddress ip(const char* text) {
-  return *IpAddress::parse(text);
-}
 
 Mapping mapping(Protocol protocol, std::uint16_t first, std::uint16_t last, std::uint16_t target) {
   Mapping result;

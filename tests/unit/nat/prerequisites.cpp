@@ -7,17 +7,16 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "nat/addresses.hpp"
+
 #include "netlink/test_namespace.hpp"
 
 using namespace adit;
 using namespace adit::nat;
+using adit::test::ip;
 namespace fs = std::filesystem;
 
 namespace {
-
-IpAddress ip(const char* text) {
-  return *IpAddress::parse(text);
-}
 
 RulesetSpec serverSpec(Protocol protocol, std::uint16_t first, std::uint16_t last) {
   Mapping mapping;

@@ -6,17 +6,15 @@
 #include <set>
 #include <string>
 
+#include "nat/addresses.hpp"
 #include "nat/blame.hpp"
 
 using namespace adit;
 using namespace adit::nat;
+using adit::test::ip;
 using nlohmann::json;
 
 namespace {
-
-IpAddress ip(const char* text) {
-  return *IpAddress::parse(text);
-}
 
 Mapping mapping(Protocol protocol, std::uint16_t first, std::uint16_t last, std::uint16_t target) {
   Mapping result;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "nat/addresses.hpp"
 #include "nat/firewall.hpp"
 #include "nat/ruleset.hpp"
 #include "nat/topology.hpp"
@@ -10,16 +11,13 @@ using namespace adit;
 using namespace adit::nat;
 using adit::test::Client;
 using adit::test::endpoint;
+using adit::test::ip;
 using adit::test::kImpatience;
 using adit::test::kPatience;
 using adit::test::Service;
 using adit::test::Topology;
 
 namespace {
-
-IpAddress ip(const char* text) {
-  return *IpAddress::parse(text);
-}
 
 RulesetSpec serverSpec() {
   Mapping mapping;
