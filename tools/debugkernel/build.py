@@ -82,8 +82,9 @@ class Builder:
     def make(self, what: str, *arguments: str, gently: bool = False) -> None:
         """`gently`: everything else on this machine goes first."""
         compiler = ["CC=ccache gcc"] if shutil.which("ccache") else []
-        # The same objects in another folder are found again.
-        environment = {**os.environ, "LC_ALL": "C", "CCACHE_NOHASHDIR": "1"}
+        # The same objects in another folder are found again; what is not there is not preprocessed
+        # twice.
+        environment = {**os.environ, "LC_ALL": "C", "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"}
         environment |= {"KBUILD_BUILD_TIMESTAMP": "adit", "KBUILD_BUILD_USER": "adit"}
         environment |= {"KBUILD_BUILD_HOST": "adit"}
         for name in ("KERNELRELEASE", "KDIR", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"):

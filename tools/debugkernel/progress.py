@@ -20,7 +20,7 @@ def run(argv: list[str], what: str, log: Path, environment: dict[str, str]) -> N
     """Runs make: its output into the log, a line now and then; VmError with its last words."""
     started = said = time.monotonic()
     steps = 0
-    with log.open("a") as sink:
+    with log.open("a", buffering=1) as sink:
         process = subprocess.Popen(
             argv,
             stdout=subprocess.PIPE,
