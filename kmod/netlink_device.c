@@ -39,7 +39,7 @@ struct change {
 	struct nlattr *attributes[ADIT_A_DEVICE_MAX + 1];
 	struct adit_binding binding;
 	bool rebind;
-	struct adit_mac1_key *mac1_key;
+	struct adit_mac1_key *mac1_key; /* null also when it is to be forgotten */
 };
 
 static int parse_binding(struct adit_device *adit, struct change *change,
@@ -79,10 +79,27 @@ static int parse_binding(struct adit_device *adit, struct change *change,
 	return 0;
 }
 
+static int parse_mac1_key(struct change *change, struct netlink_ext_ack *extack)
+{
+	struct nlattr *mac1_key = change->attributes[ADIT_A_DEVICE_MAC1_KEY];
+
+	if (!mac1_key || nla_len(mac1_key) == 0)
+		return 0;
+	if (nla_len(mac1_key) != sizeof(change->mac1_key->key)) {
+		NL_SET_ERR_MSG_ATTR(extack, mac1_key,
+				    "ADIT_A_DEVICE_MAC1_KEY must have 0 or 32 bytes");
+		return -EINVAL;
+	}
+	change->mac1_key = kmalloc(sizeof(*change->mac1_key), GFP_KERNEL);
+	if (!change->mac1_key)
+		return -ENOMEM;
+	memcpy(change->mac1_key->key, nla_data(mac1_key), nla_len(mac1_key));
+	return 0;
+}
+
 static int parse_change(struct adit_request *request, struct change *change)
 {
 	struct netlink_ext_ack *extack = request->info->extack;
-	struct nlattr *mac1_key;
 	int error;
 
 	if (!request->attributes[ADIT_A_DEVICE]) {
@@ -92,16 +109,9 @@ static int parse_change(struct adit_request *request, struct change *change)
 	error = adit_parse_device(request->attributes[ADIT_A_DEVICE], change->attributes, extack);
 	if (!error)
 		error = parse_binding(request->adit, change, extack);
-	if (error)
-		return error;
-	mac1_key = change->attributes[ADIT_A_DEVICE_MAC1_KEY];
-	if (mac1_key) {
-		change->mac1_key = kmalloc(sizeof(*change->mac1_key), GFP_KERNEL);
-		if (!change->mac1_key)
-			return -ENOMEM;
-		memcpy(change->mac1_key->key, nla_data(mac1_key), nla_len(mac1_key));
-	}
-	return 0;
+	if (!error)
+		error = parse_mac1_key(change, extack);
+	return error;
 }
 
 /* What the sender has to be: the claimant, or to become it by this request. */
@@ -186,7 +196,7 @@ static int apply(struct adit_request *request, struct change *change, bool claim
 	}
 	if (public_key)
 		memcpy(adit->public_key, nla_data(public_key), sizeof(adit->public_key));
-	if (change->mac1_key) {
+	if (change->attributes[ADIT_A_DEVICE_MAC1_KEY]) {
 		old = rcu_replace_pointer(adit->mac1_key, change->mac1_key,
 					  lockdep_is_held(&adit->lock));
 		change->mac1_key = NULL;

@@ -237,26 +237,43 @@ int adit_dump_peers_done(struct netlink_callback *callback)
 	return 0;
 }
 
-static int put_session(struct sk_buff *skb, struct adit_peer *peer)
+/* What a dump tells of a session. */
+struct session_facts {
+	s64 start;
+	u8 suite;
+	bool initiator;
+};
+
+/* False without a session in the slot. */
+static bool read_session(struct adit_session __rcu **slot, struct session_facts *facts)
 {
 	const struct adit_session *session;
-	bool initiator = false;
-	s64 start = 0;
-	u8 suite = 0;
 
 	rcu_read_lock_bh();
-	session = rcu_dereference_bh(peer->slots.current_session);
+	session = rcu_dereference_bh(*slot);
 	if (session) {
-		initiator = session->initiator;
-		start = session->start;
-		suite = session->suite;
+		facts->start = session->start;
+		facts->suite = session->suite;
+		facts->initiator = session->initiator;
 	}
 	rcu_read_unlock_bh();
-	if (!session)
-		return 0;
-	return nla_put_u8(skb, ADIT_A_PEER_SUITE, suite) ||
-	       nla_put_u64_64bit(skb, ADIT_A_PEER_SESSION_START, start, ADIT_A_PEER_PAD) ||
-	       nla_put_u8(skb, ADIT_A_PEER_SESSION_INITIATOR, initiator);
+	return session;
+}
+
+static int put_sessions(struct sk_buff *skb, struct adit_peer *peer)
+{
+	struct session_facts facts;
+
+	if (read_session(&peer->slots.current_session, &facts) &&
+	    (nla_put_u8(skb, ADIT_A_PEER_SUITE, facts.suite) ||
+	     nla_put_u64_64bit(skb, ADIT_A_PEER_SESSION_START, facts.start, ADIT_A_PEER_PAD) ||
+	     nla_put_u8(skb, ADIT_A_PEER_SESSION_INITIATOR, facts.initiator)))
+		return -EMSGSIZE;
+	if (read_session(&peer->slots.next, &facts) &&
+	    (nla_put_u8(skb, ADIT_A_PEER_NEXT_SUITE, facts.suite) ||
+	     nla_put_u64_64bit(skb, ADIT_A_PEER_NEXT_START, facts.start, ADIT_A_PEER_PAD)))
+		return -EMSGSIZE;
+	return 0;
 }
 
 static int put_stats(struct sk_buff *skb, struct adit_peer *peer)
@@ -284,7 +301,7 @@ static int put_peer(struct sk_buff *skb, struct adit_peer *peer)
 	    nla_put_u32(skb, ADIT_A_PEER_FLAGS, peer->no_roam ? ADIT_PEER_F_NO_ROAM : 0) ||
 	    nla_put_u16(skb, ADIT_A_PEER_PERSISTENT_KEEPALIVE, peer->persistent_keepalive) ||
 	    nla_put(skb, ADIT_A_PEER_COOKIE, peer->cookie_length, peer->cookie) ||
-	    put_stats(skb, peer) || put_session(skb, peer))
+	    put_stats(skb, peer) || put_sessions(skb, peer))
 		return -EMSGSIZE;
 	adit_peer_get_endpoint(peer, &endpoint);
 	if (!adit_endpoint_known(&endpoint))

@@ -30,7 +30,7 @@ static const struct nla_policy device_policy[ADIT_A_DEVICE_MAX + 1] = {
 	[ADIT_A_DEVICE_LISTEN_PORT] = { .type = NLA_U16 },
 	[ADIT_A_DEVICE_FWMARK] = { .type = NLA_U32 },
 	[ADIT_A_DEVICE_BIND_ADDRESS] = { .type = NLA_BINARY, .len = sizeof(struct in6_addr) },
-	[ADIT_A_DEVICE_MAC1_KEY] = KEY,
+	[ADIT_A_DEVICE_MAC1_KEY] = { .type = NLA_BINARY, .len = ADIT_UAPI_KEY_LENGTH },
 	[ADIT_A_DEVICE_PUBLIC_KEY] = KEY,
 	[ADIT_A_DEVICE_CLAIM] = NLA_POLICY_MAX(NLA_U8, 1),
 	[ADIT_A_DEVICE_CLAIMANT] = READ_ONLY,
@@ -62,6 +62,8 @@ static const struct nla_policy peer_policy[ADIT_A_PEER_MAX + 1] = {
 	[ADIT_A_PEER_SESSION_START] = READ_ONLY,
 	[ADIT_A_PEER_SESSION_INITIATOR] = READ_ONLY,
 	[ADIT_A_PEER_DROPS] = READ_ONLY,
+	[ADIT_A_PEER_NEXT_SUITE] = READ_ONLY,
+	[ADIT_A_PEER_NEXT_START] = READ_ONLY,
 };
 
 /* Not const: 6.1 does not take it so. */

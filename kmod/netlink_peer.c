@@ -121,6 +121,11 @@ static struct adit_peer *target(struct adit_request *request, const struct chang
 		NL_SET_ERR_MSG(extack, "ADIT_A_PEER_PUBLIC_KEY is missing");
 		return ERR_PTR(-EINVAL);
 	}
+	if (adit_peer_find_key(adit, nla_data(key))) {
+		NL_SET_ERR_MSG_ATTR(extack, key,
+				    "another peer has this ADIT_A_PEER_PUBLIC_KEY");
+		return ERR_PTR(-EEXIST);
+	}
 	*created = true;
 	return adit_peer_create(adit, nla_get_u64(id), nla_data(key));
 }

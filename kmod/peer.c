@@ -61,6 +61,16 @@ struct adit_peer *adit_peer_find(struct adit_device *adit, u64 id)
 	return NULL;
 }
 
+struct adit_peer *adit_peer_find_key(struct adit_device *adit, const u8 *public_key)
+{
+	struct adit_peer *peer;
+
+	list_for_each_entry(peer, &adit->peers, list)
+		if (!memcmp(peer->public_key, public_key, sizeof(peer->public_key)))
+			return peer;
+	return NULL;
+}
+
 struct adit_peer *adit_peer_after(struct adit_device *adit, u64 id)
 {
 	struct adit_peer *peer;

@@ -57,6 +57,7 @@ struct adit_peer {
 /* With the device's lock held. An error pointer on failure; the id must be a new one. */
 struct adit_peer *adit_peer_create(struct adit_device *adit, u64 id, const u8 *public_key);
 struct adit_peer *adit_peer_find(struct adit_device *adit, u64 id);
+struct adit_peer *adit_peer_find_key(struct adit_device *adit, const u8 *public_key);
 /* The first peer with a greater id; null at the end. */
 struct adit_peer *adit_peer_after(struct adit_device *adit, u64 id);
 void adit_peer_remove(struct adit_peer *peer);

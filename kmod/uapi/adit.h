@@ -13,8 +13,14 @@
  * traffic stay.
  *
  * Refused input changes nothing and is answered with an extended-ack message that names the
- * attribute. Numbers are in host byte order, addresses and ports in network byte order. Attributes
- * that a receiver does not know are ignored.
+ * attribute. Numbers are in host byte order, addresses in network byte order.
+ *
+ * Versions. Attributes that a receiver does not know are ignored, arrays (drops, counters, speeds)
+ * may be longer or shorter than a reader expects, and commands that the module does not know give
+ * EOPNOTSUPP: so what is only added leaves ADIT_GENL_VERSION as it is. It rises by one when
+ * something that exists changes its meaning or goes. A module serves daemons of its version and of
+ * the one before, which is what the version field of a message's header tells; a daemon works with
+ * modules of its version and of the next. Numbers of commands and attributes are never used again.
  */
 #ifndef _UAPI_ADIT_H
 #define _UAPI_ADIT_H
@@ -141,7 +147,8 @@ enum adit_attr {
  * @ADIT_A_DEVICE_BIND_ADDRESS: binary, 4 or 16 bytes in network byte order: only this local address
  *	is listened on; of length 0: all, of both families.
  * @ADIT_A_DEVICE_MAC1_KEY: binary, 32 bytes: BLAKE2s("mac1----" || the device's public key), with
- *	which mac1 of incoming handshakes is checked. Until it is set, none is passed on.
+ *	which mac1 of incoming handshakes is checked; of length 0: forgotten. Without it none is
+ *	passed on.
  * @ADIT_A_DEVICE_PUBLIC_KEY: binary, 32 bytes: for display and for the next daemon.
  * @ADIT_A_DEVICE_CLAIM: u8. 1 claims the device for this socket, 0 gives the claim back.
  * @ADIT_A_DEVICE_CLAIMANT: u32, read only: netlink port of the claimant; 0 for none.
@@ -179,7 +186,8 @@ enum adit_device_attr {
  *
  * @ADIT_A_PEER_ID: u64. Chosen by the daemon, greater than every id that the device has seen; never
  *	used again.
- * @ADIT_A_PEER_PUBLIC_KEY: binary, 32 bytes. Needed to create, cannot change.
+ * @ADIT_A_PEER_PUBLIC_KEY: binary, 32 bytes. Needed to create, cannot change. EEXIST when another
+ *	peer of the device has it.
  * @ADIT_A_PEER_FLAGS: u32, enum adit_peer_flag.
  * @ADIT_A_PEER_ENDPOINT: nest of enum adit_endpoint_attr.
  * @ADIT_A_PEER_LOCAL: nest of enum adit_endpoint_attr without port: the source of the next
@@ -198,6 +206,10 @@ enum adit_device_attr {
  * @ADIT_A_PEER_SESSION_START: u64, nanoseconds of the boot-time clock; absent without a session.
  * @ADIT_A_PEER_SESSION_INITIATOR: u8, 1 when the current session was ours to start.
  * @ADIT_A_PEER_DROPS: binary: u64 for each of enum adit_drop.
+ * @ADIT_A_PEER_NEXT_SUITE: u8, enum adit_suite of the session in slot ADIT_KEY_SLOT_NEXT, which
+ *	waits for the other side's first packet; absent without one.
+ * @ADIT_A_PEER_NEXT_START: u64, nanoseconds of the boot-time clock at which that session was
+ *	installed; absent without one.
  */
 enum adit_peer_attr {
 	ADIT_A_PEER_UNSPEC,
@@ -219,6 +231,8 @@ enum adit_peer_attr {
 	ADIT_A_PEER_SESSION_INITIATOR,
 	ADIT_A_PEER_DROPS,
 	ADIT_A_PEER_PAD,
+	ADIT_A_PEER_NEXT_SUITE,
+	ADIT_A_PEER_NEXT_START,
 
 	__ADIT_A_PEER_MAX,
 	ADIT_A_PEER_MAX = __ADIT_A_PEER_MAX - 1

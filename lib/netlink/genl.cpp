@@ -380,7 +380,7 @@ Result<std::unique_ptr<GenlSocket>> GenlSocket::open(std::string_view name,
                     name, family->version, options.oldest, options.newest),
         EPROTONOSUPPORT});
   }
-  const auto spoken = static_cast<std::uint8_t>(std::min(family->version, options.newest));
+  const auto spoken = static_cast<std::uint8_t>(std::min(family->version, options.own));
   std::unique_ptr<GenlSocket> socket(new GenlSocket(std::make_unique<Impl>(
       std::move(*changes), std::move(*queries), std::move(*family), spoken)));
   if (auto watched = socket->impl_->watch(); !watched) {

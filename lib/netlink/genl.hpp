@@ -94,10 +94,11 @@ class GenlChannel {
 class GenlSocket final : public GenlChannel {
  public:
   struct Options {
-    /// Versions of the family that the caller understands. Requests name the smaller one of
-    /// `newest` and the family's.
+    /// Versions of the family that the caller understands.
     std::uint32_t oldest = 0;
     std::uint32_t newest = 255;
+    /// The caller's own version: requests name the smaller one of it and the family's.
+    std::uint32_t own = 255;
     /// Multicast groups to join.
     std::vector<std::string> groups;
     /// Bytes of events that the kernel may queue for this process.

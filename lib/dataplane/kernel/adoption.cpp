@@ -63,9 +63,11 @@ Error versionMismatch(std::uint32_t version) {
 }
 
 Result<std::unique_ptr<netlink::GenlChannel>> openChannel() {
-  auto opened = netlink::GenlSocket::open(
-      ADIT_GENL_NAME,
-      {.oldest = kOldestVersion, .newest = kNewestVersion, .groups = {}, .receiveBuffer = 4 << 20});
+  auto opened = netlink::GenlSocket::open(ADIT_GENL_NAME, {.oldest = kOldestVersion,
+                                                           .newest = kNewestVersion,
+                                                           .own = ADIT_GENL_VERSION,
+                                                           .groups = {},
+                                                           .receiveBuffer = 4 << 20});
   if (!opened && opened.error().code == EPROTONOSUPPORT) {
     const auto family = netlink::findGenlFamily(ADIT_GENL_NAME);
     return tl::unexpected(family ? versionMismatch(family->version) : opened.error());
