@@ -1,0 +1,1 @@
+"""tools/bench-vm's parts: the machine, the guest's measurements, ratios, goals, the table."""

@@ -1,0 +1,1 @@
+"""What runs inside the virtual machine: hosts, tunnels, measurements."""
