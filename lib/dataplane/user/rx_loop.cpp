@@ -198,6 +198,7 @@ void RxLoop::handleData(std::span<std::uint8_t> datagram, std::size_t message) {
 void RxLoop::openJobs() {
   if (session_ == nullptr) return;
   Session& session = *session_;
+  dropReplays(session);
   const auto jobs = std::span(jobs_).first(jobCount_);
   session_ = nullptr;
   jobCount_ = 0;
@@ -207,6 +208,21 @@ void RxLoop::openJobs() {
     device_.drop(Drop::Authentication, &session.peer(), jobs.size() - right);
   }
   if (right > 0) acceptJobs(session, jobs);
+}
+
+// Spares their decryption; those in the same batch as their originals are found afterwards.
+void RxLoop::dropReplays(Session& session) {
+  std::size_t fresh = 0;
+  {
+    const std::lock_guard lock(session.replayMutex());
+    for (std::size_t i = 0; i < jobCount_; ++i) {
+      if (!adit_replay_check(&session.replay(), jobs_[i].counter)) continue;
+      jobs_[fresh] = jobs_[i];
+      jobMessages_[fresh++] = jobMessages_[i];
+    }
+  }
+  if (fresh < jobCount_) device_.drop(Drop::Replay, &session.peer(), jobCount_ - fresh);
+  jobCount_ = fresh;
 }
 
 void RxLoop::acceptJobs(Session& session, std::span<crypto::AeadJob> jobs) {

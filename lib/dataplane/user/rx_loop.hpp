@@ -62,6 +62,7 @@ class RxLoop {
   void handleHandshake(std::span<const std::uint8_t> datagram, const Received& received);
   [[nodiscard]] bool macIsRight(std::span<const std::uint8_t> datagram);
   void openJobs();
+  void dropReplays(Session& session);
   void acceptJobs(Session& session, std::span<crypto::AeadJob> jobs);
   void acceptPlaintext(Peer& peer, std::span<std::uint8_t> plaintext, const Received& received);
   void confirm(Session& session);
