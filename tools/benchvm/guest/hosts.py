@@ -58,13 +58,13 @@ def hosts(nic_like: bool) -> Iterator[None]:
         for host in HOSTS:
             run("ip", "netns", "add", host)
             ip(host, "link set lo up")
-            run(*within(host), "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        run(*within(SERVER), "sysctl", "-qw", "net.ipv4.ip_forward=1")
         _cable("door", DOOR)
         _cable("wire", WIRE)
         if nic_like:
-            for host, name in ((s, "wire") for s in WIRE):
+            for host in WIRE:
                 for setting in NIC_LIKE:
-                    run(*within(host), "ethtool", "-K", name, *setting.split())
+                    run(*within(host), "ethtool", "-K", "wire", *setting.split())
         ip(CLIENT, f"route add default via {DOOR[SERVER]}")
         yield
     finally:
