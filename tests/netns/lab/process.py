@@ -202,3 +202,9 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of a process, all threads, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def private_kib(pid: int) -> int:
+    """What no other process shares of a process's resident memory, in KiB."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))

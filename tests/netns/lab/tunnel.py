@@ -189,10 +189,12 @@ class WireGuardReference(Tunnel):
 
 class WireGuardGo(WireGuardReference):
     process: Process | None = None
+    # The interface's name follows. Others that work the same way may be put here.
+    program: tuple[str, ...] = ("wireguard-go", "-f")
 
     def up(self) -> None:
         self.process = self.where.start(
-            *("wireguard-go", "-f", self.name),
+            *(*self.program, self.name),
             log=self.name,
             env={"LOG_LEVEL": os.environ.get("ADIT_LAB_WG_LOG", "error")},
         )
