@@ -133,12 +133,31 @@ Result<void> peerFromJson(const Json& json, DeviceView& view) {
   return {};
 }
 
+Json usageToJson(const nat::MapUsage& usage) {
+  return {{"connections", usage.connections}, {"open", usage.open},
+          {"packets_in", usage.packetsIn},    {"bytes_in", usage.bytesIn},
+          {"packets_out", usage.packetsOut},  {"bytes_out", usage.bytesOut}};
+}
+
+Result<nat::MapUsage> usageFromJson(const Json& json) {
+  nat::MapUsage usage;
+  Members members(json, "usage");
+  members.read("connections", usage.connections);
+  members.read("open", usage.open);
+  members.read("packets_in", usage.packetsIn);
+  members.read("bytes_in", usage.bytesIn);
+  members.read("packets_out", usage.packetsOut);
+  members.read("bytes_out", usage.bytesOut);
+  return members.finish().map([&] { return usage; });
+}
+
 Json mapToJson(const MapSnapshot& map) {
   Json json{{"listen", map.listen}, {"to", map.to}, {"targets", map.targets}};
   json["target"] = map.target;
   json["source"] = map.source;
   json["active"] = map.active;
   if (!map.reason.empty()) json["reason"] = map.reason;
+  if (map.usage) json["usage"] = usageToJson(*map.usage);
   return json;
 }
 
@@ -155,6 +174,11 @@ Result<void> mapFromJson(const Json& json, std::vector<MapSnapshot>& maps) {
   members.read("source", map.source);
   members.read("active", map.active);
   members.read("reason", map.reason);
+  if (const Json* usage = members.find("usage")) {
+    const auto read = usageFromJson(*usage);
+    if (!read) return tl::unexpected(read.error());
+    map.usage = *read;
+  }
   maps.push_back(std::move(map));
   return members.finish();
 }

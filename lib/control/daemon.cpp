@@ -115,6 +115,7 @@ class Daemon {
   std::unique_ptr<StreamServer> controlServer_;
   std::unique_ptr<StreamServer> wireguardServer_;
   EventSource kernelEvents_;
+  EventSource endedConnections_;
   EventSource reconcileTimer_;
   EventSource endTimer_;
   std::vector<EventSource> signals_;
@@ -257,6 +258,10 @@ void Daemon::watchKernel() {
     reconcileTimer_.schedule(clock_->now() + kReconcileInterval);
   });
   reconcileTimer_.schedule(clock_->now() + kReconcileInterval);
+  if (const int notices = kernel_->firewall->descriptor(); notices >= 0) {
+    endedConnections_ =
+        loop_.watch(notices, EPOLLIN, [this](std::uint32_t) { kernel_->firewall->takeNotices(); });
+  }
   kernelEvents_ = loop_.watch(kernel_->monitor->descriptor(), EPOLLIN, [this](std::uint32_t) {
     if (auto read = kernel_->monitor->dispatch([this](netlink::Change) { scheduleReconcile(); });
         !read) {

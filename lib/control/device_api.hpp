@@ -13,6 +13,7 @@
 #include "config/model.hpp"
 #include "crypto/key.hpp"
 #include "crypto/suite.hpp"
+#include "nat/usage.hpp"
 #include "util/address.hpp"
 #include "util/result.hpp"
 
@@ -56,6 +57,8 @@ struct MapSnapshot {
   /// "[fd10::2]:80".
   std::string to = {};
   std::vector<std::string> targets = {};
+  /// What it has carried, where connection tracking tells.
+  std::optional<nat::MapUsage> usage = {};
 };
 
 /// What the file or a later change says, as `adit save` needs it beside what runs.

@@ -73,11 +73,15 @@ std::vector<MapSnapshot> Device::mapSnapshots() const {
   } else if (!*applied) {
     notApplied = "the ruleset in the kernel is another one; it is being restored";
   }
+  const nat::UsageByMapping usage = parts_.firewall.usage().value_or(nat::UsageByMapping{});
   const std::string& against = desired_.mapsInactive.empty() ? notApplied : desired_.mapsInactive;
   for (const nat::Mapping& mapping : desired_.maps.translated) {
     MapSnapshot map = described(mapping);
     map.active = against.empty();
     map.reason = map.active ? remarkOn(mapping) : against;
+    if (const auto found = usage.find(map.listen); found != usage.end()) {
+      map.usage = found->second;
+    }
     maps.push_back(std::move(map));
   }
   for (const nat::Mapping& mapping : desired_.maps.declared) {

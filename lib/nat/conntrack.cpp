@@ -1,7 +1,6 @@
 #include "nat/conntrack.hpp"
 
 #include <ifaddrs.h>
-#include <libnetfilter_conntrack/libnetfilter_conntrack.h>
 #include <net/if.h>
 
 #include <algorithm>
@@ -13,16 +12,14 @@
 #include <string>
 #include <utility>
 
+#include "nat/conntrack_entry.hpp"
+
 namespace adit::nat {
 namespace {
 
-struct CloseHandle {
-  void operator()(nfct_handle* handle) const { ::nfct_close(handle); }
-};
 struct DestroyEntry {
   void operator()(nf_conntrack* entry) const { ::nfct_destroy(entry); }
 };
-using Handle = std::unique_ptr<nfct_handle, CloseHandle>;
 using Entry = std::unique_ptr<nf_conntrack, DestroyEntry>;
 
 bool contains(const std::vector<IpAddress>& addresses, const IpAddress& address) {
@@ -50,39 +47,6 @@ const Mapping* mappingOf(const Flow& flow, const RulesetSpec& spec, const HostAd
   return nullptr;
 }
 
-/// An address and a port of an entry.
-Endpoint endpointOf(const nf_conntrack* entry, bool v6, nf_conntrack_attr address4,
-                    nf_conntrack_attr address6, nf_conntrack_attr port) {
-  Endpoint endpoint;
-  const void* bytes = ::nfct_get_attr(entry, v6 ? address6 : address4);
-  if (bytes != nullptr) {
-    const auto* octets = static_cast<const std::uint8_t*>(bytes);
-    endpoint.address = v6 ? IpAddress::fromV6(std::span<const std::uint8_t, 16>(octets, 16))
-                          : IpAddress::fromV4(std::span<const std::uint8_t, 4>(octets, 4));
-  }
-  endpoint.port = ntohs(::nfct_get_attr_u16(entry, port));
-  return endpoint;
-}
-
-std::optional<Flow> flowOf(const nf_conntrack* entry) {
-  const std::uint8_t protocol = ::nfct_get_attr_u8(entry, ATTR_ORIG_L4PROTO);
-  if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) {
-    return std::nullopt;
-  }
-  const bool v6 = ::nfct_get_attr_u8(entry, ATTR_ORIG_L3PROTO) == AF_INET6;
-  Flow flow;
-  flow.protocol = static_cast<Protocol>(protocol);
-  flow.originalSource =
-      endpointOf(entry, v6, ATTR_ORIG_IPV4_SRC, ATTR_ORIG_IPV6_SRC, ATTR_ORIG_PORT_SRC);
-  flow.originalDestination =
-      endpointOf(entry, v6, ATTR_ORIG_IPV4_DST, ATTR_ORIG_IPV6_DST, ATTR_ORIG_PORT_DST);
-  flow.replySource =
-      endpointOf(entry, v6, ATTR_REPL_IPV4_SRC, ATTR_REPL_IPV6_SRC, ATTR_REPL_PORT_SRC);
-  flow.replyDestination =
-      endpointOf(entry, v6, ATTR_REPL_IPV4_DST, ATTR_REPL_IPV6_DST, ATTR_REPL_PORT_DST);
-  return flow;
-}
-
 struct Tracked {
   Flow flow;
   Entry entry;
@@ -103,37 +67,22 @@ int collect(nf_conntrack_msg_type, nf_conntrack* entry, void* data) {
   return NFCT_CB_CONTINUE;
 }
 
-Result<Handle> openHandle() {
-  Handle handle(::nfct_open(CONNTRACK, 0));
-  if (!handle) {
-    return failErrno(errno, "open connection tracking");
-  }
-  return handle;
-}
-
 Result<std::vector<Tracked>> findFlows(const std::function<bool(const Flow&)>& wanted) {
   Search search{wanted, {}};
-  auto reader = openHandle();
-  if (!reader) {
-    return tl::unexpected(reader.error());
-  }
-  ::nfct_callback_register(reader->get(), NFCT_T_ALL, collect, &search);
-  for (const std::uint32_t family : {std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}}) {
-    if (::nfct_query(reader->get(), NFCT_Q_DUMP, &family) < 0) {
-      return failErrno(errno, "list tracked connections");
-    }
+  if (const auto listed = listEntries(collect, &search); !listed) {
+    return tl::unexpected(listed.error());
   }
   return std::move(search.found);
 }
 
 Result<std::size_t> deleteFlows(const std::vector<Tracked>& flows) {
-  auto writer = openHandle();
+  const ConntrackHandle writer(::nfct_open(CONNTRACK, 0));
   if (!writer) {
-    return tl::unexpected(writer.error());
+    return failErrno(errno, "open connection tracking");
   }
   std::size_t cut = 0;
   for (const Tracked& tracked : flows) {
-    if (::nfct_query(writer->get(), NFCT_Q_DESTROY, tracked.entry.get()) == 0) {
+    if (::nfct_query(writer.get(), NFCT_Q_DESTROY, tracked.entry.get()) == 0) {
       ++cut;
     } else if (errno != ENOENT) {
       return failErrno(errno, "delete a tracked connection");

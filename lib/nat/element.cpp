@@ -37,9 +37,10 @@ json concat(std::vector<json> parts) {
 /// Collects the elements of one mapping in one family.
 class MappingElements {
  public:
-  MappingElements(const Mapping& mapping, bool v6, Elements& out)
+  MappingElements(const Mapping& mapping, bool v6, bool offload, Elements& out)
       : mapping_(mapping),
         v6_(v6),
+        offload_(offload),
         target_(v6 ? mapping.targetV6 : mapping.targetV4),
         listen_(mapping.listenAddress
                     ? Prefix(*mapping.listenAddress, mapping.listenAddress->bits())
@@ -66,6 +67,9 @@ class MappingElements {
     if (mapping_.rate) {
       addRate(sets::kRateIn);
       addRate(sets::kRateOut);
+      if (offload_) {
+        add(sets::kPaced, key({}));
+      }
     }
     if (mapping_.targetPort != mapping_.firstPort) {
       collectPorts();
@@ -143,6 +147,7 @@ class MappingElements {
 
   const Mapping& mapping_;
   bool v6_;
+  bool offload_;
   std::optional<IpAddress> target_;
   Prefix listen_;
   Elements& out_;
@@ -375,8 +380,8 @@ Elements elementsOf(const RulesetSpec& spec) {
   Elements elements;
   // Without a public side there are no sets for them.
   for (const Mapping& mapping : spec.publicInterfaces.empty() ? kNone : spec.mappings) {
-    MappingElements(mapping, false, elements).collect();
-    MappingElements(mapping, true, elements).collect();
+    MappingElements(mapping, false, spec.offload, elements).collect();
+    MappingElements(mapping, true, spec.offload, elements).collect();
   }
   if (spec.exposure) {
     collectExposed(*spec.exposure, elements);

@@ -1,5 +1,7 @@
 #include "nat/firewall.hpp"
 
+#include <net/if.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
@@ -55,7 +57,11 @@ Error joined(const std::vector<Error>& errors) {
 
 class KernelFirewall::State {
  public:
-  State(Nft nft, const KernelFeatures& atMost) : nft_(std::move(nft)), atMost_(atMost) {}
+  State(Nft nft, const KernelFeatures& atMost) : nft_(std::move(nft)), atMost_(atMost) {
+    if (auto meter = UsageMeter::open()) {
+      meter_ = std::move(*meter);
+    }
+  }
 
   Result<ActualTable> read(const RulesetSpec& spec) {
     auto listing = nft_.listTable(spec.tableName());
@@ -76,6 +82,11 @@ class KernelFirewall::State {
   Result<void> install(const RulesetSpec& spec) {
     if (auto result = nft_.apply(buildRuleset(spec)); !result) {
       return tl::unexpected(blame(spec, result.error()));
+    }
+    // An interface may have vanished since; all works without a flow table, and the next run looks
+    // again.
+    if (spec.offload) {
+      (void)nft_.apply(offloadCommands(spec));
     }
     const auto listing = nft_.listTable(spec.tableName());
     if (!listing) {
@@ -104,12 +115,29 @@ class KernelFirewall::State {
     if (spec.answers && !knowsUnboundSockets()) {
       spec.answers.reset();
     }
+    spec.offload = !spec.mappings.empty() && interfacesExist(spec) && knowsFlowTables();
     return spec;
   }
+
+  UsageMeter* meter() { return meter_.get(); }
 
   Result<std::optional<json>> list(std::string_view table) { return nft_.listTable(table); }
 
  private:
+  static bool interfacesExist(const RulesetSpec& spec) {
+    return ::if_nametoindex(spec.interface.c_str()) != 0 &&
+           std::ranges::all_of(spec.publicInterfaces, [](const std::string& name) {
+             return ::if_nametoindex(name.c_str()) != 0;
+           });
+  }
+
+  bool knowsFlowTables() {
+    if (!flowTables_) {
+      flowTables_ = atMost_.flowTables && nft_.dryRun(flowTableProbe()).has_value();
+    }
+    return *flowTables_;
+  }
+
   bool knowsUnboundSockets() {
     if (!unboundSockets_) {
       const auto probed = nft_.dryRun(buildSocketProbe());
@@ -141,8 +169,10 @@ class KernelFirewall::State {
 
   Nft nft_;
   KernelFeatures atMost_;
-  /// Once it is known.
+  /// Once they are known.
   std::optional<bool> unboundSockets_;
+  std::optional<bool> flowTables_;
+  std::unique_ptr<UsageMeter> meter_;
 };
 
 namespace {
@@ -216,6 +246,9 @@ Result<FirewallChange> KernelFirewall::apply(const RulesetSpec& wanted) {
   const RulesetSpec spec = state_->usable(wanted);
   auto change = applyUsable(spec);
   if (change) {
+    if (state_->meter() != nullptr) {
+      state_->meter()->setMappings(spec.mappings);
+    }
     std::ranges::move(state_->obstacles(spec), std::back_inserter(change->warnings));
   }
   if (change && wanted.answers && !spec.answers) {
@@ -288,6 +321,20 @@ Result<FirewallChange> KernelFirewall::remove(std::string_view interface) {
   change.elementsRemoved = diff.removed.size();
   cut(nothing, touchedBy(diff), change);
   return change;
+}
+
+Result<UsageByMapping> KernelFirewall::usage() {
+  return state_->meter() != nullptr ? state_->meter()->usage() : Firewall::usage();
+}
+
+int KernelFirewall::descriptor() const {
+  return state_->meter() != nullptr ? state_->meter()->descriptor() : -1;
+}
+
+void KernelFirewall::takeNotices() {
+  if (state_->meter() != nullptr) {
+    state_->meter()->collect();
+  }
 }
 
 }  // namespace adit::nat

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nat/mapping.hpp"
+#include "nat/usage.hpp"
 #include "util/result.hpp"
 
 namespace adit::nat {
@@ -49,16 +50,22 @@ class Firewall {
   /// Deletes the table of an interface and cuts the connections that it had mapped. Succeeds when
   /// there is none.
   virtual Result<FirewallChange> remove(std::string_view interface) = 0;
+
+  /// What the mappings of the spec that was applied last have carried; nothing where it is not
+  /// known.
+  virtual Result<UsageByMapping> usage() { return UsageByMapping{}; }
 };
 
-/// nftables by libnftables and connection tracking by libnetfilter_conntrack, in the network
-/// namespace of the calling thread.
 /// What a kernel can do beyond the least that is needed (Linux 4.18).
 struct KernelFeatures {
   /// nft_socket with `wildcard` (Linux 5.11).
   bool unboundSockets = true;
+  /// Flow tables that count (Linux 5.7, nft_flow_offload).
+  bool flowTables = true;
 };
 
+/// nftables by libnftables and connection tracking by libnetfilter_conntrack, in the network
+/// namespace of the calling thread.
 class KernelFirewall final : public Firewall {
  public:
   /// Nothing beyond `atMost` is used, whatever the kernel can do.
@@ -70,6 +77,12 @@ class KernelFirewall final : public Firewall {
   Result<FirewallChange> apply(const RulesetSpec& spec) override;
   Result<bool> isApplied(const RulesetSpec& spec) override;
   Result<FirewallChange> remove(std::string_view interface) override;
+  Result<UsageByMapping> usage() override;
+
+  /// Becomes readable when connections have ended; takeNotices() is to be called then. -1 where
+  /// connection tracking gives no notices.
+  [[nodiscard]] int descriptor() const;
+  void takeNotices();
 
  private:
   class State;

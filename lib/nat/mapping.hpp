@@ -121,6 +121,9 @@ struct RulesetSpec {
   /// This host forwards between the tunnel and hosts or containers behind it (a NAS whose LAN is
   /// reachable by the tunnel); decides about neededSysctls() only. Mappings imply it.
   bool forwards = false;
+  /// Established connections of mappings without a rate pass the public NICs and the tunnel by a
+  /// flow table. KernelFirewall decides: it needs the kernel's support, and the interfaces.
+  bool offload = false;
 
   /// True when no table is needed at all.
   [[nodiscard]] bool empty() const {

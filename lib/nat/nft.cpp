@@ -21,6 +21,11 @@ std::string firstReason(std::string_view errors) {
   return line.empty() ? "nftables gave no reason" : std::string(line);
 }
 
+/// Bytes that are not UTF-8 would throw; no text of ours has any (see commentText()).
+std::string textOf(const json& commands) {
+  return commands.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 json listCommand(json what) {
   return {{"nftables", json::array({{{"list", std::move(what)}}})}};
 }
@@ -42,8 +47,10 @@ Result<Nft> Nft::open() {
 }
 
 Result<void> Nft::run(const json& commands) {
-  // Bytes that are not UTF-8 would throw; no text of ours has any (see commentText()).
-  const std::string text = commands.dump(-1, ' ', false, json::error_handler_t::replace);
+  return runText(textOf(commands));
+}
+
+Result<void> Nft::runText(const std::string& text) {
   const int result = ::nft_run_cmd_from_buffer(context_.get(), text.c_str());
   const std::string errors = ::nft_ctx_get_error_buffer(context_.get());
   if (result == 0) {
@@ -57,15 +64,23 @@ Result<void> Nft::run(const json& commands) {
 }
 
 Result<void> Nft::dryRun(const json& transaction) {
+  return dryRun(textOf(transaction));
+}
+
+Result<void> Nft::dryRun(const std::string& commands) {
   ::nft_ctx_set_dry_run(context_.get(), true);
-  auto result = run(transaction);
+  auto result = runText(commands);
   ::nft_ctx_set_dry_run(context_.get(), false);
   ::nft_ctx_get_output_buffer(context_.get());
   return result;
 }
 
 Result<void> Nft::apply(const json& transaction) {
-  auto result = run(transaction);
+  return apply(textOf(transaction));
+}
+
+Result<void> Nft::apply(const std::string& commands) {
+  auto result = runText(commands);
   ::nft_ctx_get_output_buffer(context_.get());
   return result;
 }

@@ -23,8 +23,11 @@ class Nft {
   /// Lets the kernel check a transaction without committing it. `code` is EPERM where rights are
   /// missing, else 0; the message is nft's first.
   Result<void> dryRun(const nlohmann::json& transaction);
+  Result<void> dryRun(const std::string& commands);
   /// All of the transaction, or nothing.
   Result<void> apply(const nlohmann::json& transaction);
+  /// The same of commands in the grammar of nft(8).
+  Result<void> apply(const std::string& commands);
   /// Of one family ("inet").
   Result<std::vector<std::string>> tableNames(std::string_view family);
   /// All chains of all tables, without their rules.
@@ -41,6 +44,7 @@ class Nft {
   };
   explicit Nft(std::unique_ptr<nft_ctx, Free> context) : context_(std::move(context)) {}
   Result<void> run(const nlohmann::json& commands);
+  Result<void> runText(const std::string& commands);
   nlohmann::json parsedOutput();
   Result<nlohmann::json> list(nlohmann::json what);
 

@@ -85,6 +85,13 @@ std::vector<SysctlNeed> neededSysctls(const RulesetSpec& spec,
     needs.push_back(always("net/ipv4/conf/all/src_valid_mark", "1",
                            "strict reverse path filtering has to look at the tunnel's mark"));
   }
+  if (!spec.mappings.empty()) {
+    needs.push_back({"net/netfilter/nf_conntrack_acct",
+                     "1",
+                     {},
+                     "connection tracking counts what each mapping carries",
+                     false});
+  }
   return needs;
 }
 

@@ -27,6 +27,7 @@ constexpr int kFilter = 0;
 constexpr int kSourceNat = 100;
 
 constexpr std::string_view kTranslate = "translate";
+constexpr std::string_view kOffload = "offload";
 
 /// TCP and IP headers without options: what an MSS is below an MTU.
 constexpr std::uint32_t kHeadersV4 = 40;
@@ -171,6 +172,9 @@ class Builder {
         const std::vector<std::string> key = {std::string(family.addressType), protocol, service};
         addSet(named(sets::kRateIn, family), key, true, "limit");
         addSet(named(sets::kRateOut, family), key, true, "limit");
+        if (spec_.offload) {
+          addSet(named(sets::kPaced, family), key, true);
+        }
       }
     }
   }
@@ -273,10 +277,32 @@ class Builder {
         limit(kChain, "reply", named(sets::kRateOut, family), family);
       }
     }
+    if (spec_.offload) {
+      addOffload(kChain);
+    }
     addRule(kChain,
             {match("in", ct("state"), json::array({"established", "related"})), verdict("accept")});
     addRule(kChain, {fromPublic(), intoTunnel(), connectionIs("dnat"), verdict("accept")});
     addRule(kChain, {fromTunnel(), intoTunnel(), connectionIs("dnat"), verdict("accept")});
+  }
+
+  /// What passes by the flow table never comes here again. The rule that puts it there follows with
+  /// offloadCommands().
+  void addOffload(std::string_view forward) {
+    addChain(kOffload);
+    if (limited_) {
+      for (const Family& family : kFamilies) {
+        addRule(kOffload, {equal(originalKey(family), setName(named(sets::kPaced, family))),
+                           verdict("return")});
+      }
+    }
+    std::vector<json> names(spec_.publicInterfaces.begin(), spec_.publicInterfaces.end());
+    const json established = match("in", ct("state"), "established");
+    addRule(forward, {connectionIs("dnat"), established, fromPublic(), intoTunnel(), tcpOrUdp(),
+                      jump("jump", kOffload)});
+    addRule(forward,
+            {connectionIs("dnat"), established, fromTunnel(),
+             equal(meta("oifname"), anyOf(std::move(names))), tcpOrUdp(), jump("jump", kOffload)});
   }
 
   /// Before what is established is accepted: every packet counts.
@@ -503,6 +529,24 @@ json buildRuleset(const RulesetSpec& spec) {
   appendLimits(commands, "add", table, elements);
   appendElements(commands, "add", table, elements, false);
   return transaction(std::move(commands));
+}
+
+std::string offloadCommands(const RulesetSpec& spec) {
+  std::string devices = fmt::format("\"{}\"", spec.interface);
+  for (const std::string& name : spec.publicInterfaces) {
+    devices += fmt::format(", \"{}\"", name);
+  }
+  return fmt::format(
+      "add flowtable inet {0} fast {{ hook ingress priority filter; devices = {{ {1} }}; counter; "
+      "}}\nadd rule inet {0} {2} flow add @fast\n",
+      spec.tableName(), devices, kOffload);
+}
+
+std::string flowTableProbe() {
+  RulesetSpec probe;
+  probe.interface = "lo";
+  return fmt::format("add table inet {0}\nadd chain inet {0} {1}\n{2}", probe.tableName(), kOffload,
+                     offloadCommands(probe));
 }
 
 json buildElementUpdate(std::string_view table, const ElementDiff& diff) {

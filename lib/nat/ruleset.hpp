@@ -25,6 +25,14 @@ nlohmann::json staticCommands(const RulesetSpec& spec);
 /// table`, and the whole definition with all elements.
 nlohmann::json buildRuleset(const RulesetSpec& spec);
 
+/// The flow table of a ruleset with `offload`, and the rule that fills it, to be added to the
+/// installed table: as text of nft(8), for the JSON form of nft 1.0.6 has no flow table that
+/// counts.
+std::string offloadCommands(const RulesetSpec& spec);
+
+/// Commands that the kernel accepts in a dry run where it has such flow tables.
+std::string flowTableProbe();
+
 /// One transaction that changes nothing but elements.
 nlohmann::json buildElementUpdate(std::string_view table, const ElementDiff& diff);
 

@@ -157,10 +157,13 @@ TEST_CASE("listeners of the calling thread's namespace, found with this process"
   });
 }
 
-TEST_CASE("a server forwards on its two interfaces, and nothing else changes") {
+TEST_CASE("a server forwards on its two interfaces and counts, and nothing else changes") {
   auto spec = serverSpec(Protocol::Tcp, 80, 80);
-  REQUIRE(paths(neededSysctls(spec)) == std::vector<std::string>{"net/ipv4/conf/eth0/forwarding=1",
-                                                                 "net/ipv4/conf/tun/forwarding=1"});
+  const auto needs = neededSysctls(spec);
+  REQUIRE(paths(needs) == std::vector<std::string>{"net/ipv4/conf/eth0/forwarding=1",
+                                                   "net/ipv4/conf/tun/forwarding=1",
+                                                   "net/netfilter/nf_conntrack_acct=1"});
+  REQUIRE_FALSE(needs.back().required);
 }
 
 TEST_CASE("router advertisements are kept before IPv6 forwarding is switched on") {
@@ -170,7 +173,8 @@ TEST_CASE("router advertisements are kept before IPv6 forwarding is switched on"
   const auto needs = neededSysctls(spec, {"eth0", "eth1"});
   REQUIRE(paths(needs) == std::vector<std::string>{"net/ipv6/conf/eth0/accept_ra=2",
                                                    "net/ipv6/conf/eth1/accept_ra=2",
-                                                   "net/ipv6/conf/all/forwarding=1"});
+                                                   "net/ipv6/conf/all/forwarding=1",
+                                                   "net/netfilter/nf_conntrack_acct=1"});
   // Only where advertisements are followed today; 0 and 2 stay.
   REQUIRE(needs.front().onlyWhen == std::vector<std::string>{"1"});
   REQUIRE_FALSE(needs.front().required);
