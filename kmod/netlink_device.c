@@ -149,7 +149,7 @@ static int rebind(struct adit_request *request, struct change *change)
 	if (adit->up) {
 		error = adit_socket_open(adit, &change->binding);
 	} else {
-		adit->port = change->binding.port;
+		WRITE_ONCE(adit->port, change->binding.port);
 		adit->bind_family = change->binding.family;
 		adit->bind_address = change->binding.address;
 	}

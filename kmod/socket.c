@@ -162,7 +162,7 @@ int adit_socket_open(struct adit_device *adit, const struct adit_binding *bindin
 	}
 	if (error)
 		return error;
-	adit->port = pair.port;
+	WRITE_ONCE(adit->port, pair.port); /* for the hook, which takes no lock */
 	adit->bind_family = binding->family;
 	adit->bind_address = binding->address;
 take:
