@@ -192,8 +192,11 @@ static void transmit(struct adit_device *adit, struct sk_buff *skb)
 	}
 	session = usable_session(peer, now);
 	if (unlikely(!session)) {
-		/* A look without the lock is enough: it decides where a packet waits. */
-		if (!READ_ONCE(peer->endpoint.address.sa_family)) {
+		/*
+		 * A look without the lock is enough, though the endpoint may be written at the
+		 * same time: it only decides whether the packet waits.
+		 */
+		if (!data_race(peer->endpoint.address.sa_family)) {
 			adit_drop(adit, peer, ADIT_DROP_NO_ENDPOINT, packets_of(skb));
 			goto refuse;
 		}
