@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +31,7 @@ def run(argv: list[str], what: str, log: Path, environment: dict[str, str]) -> N
             text=True,
             errors="replace",
             env=environment,
+            start_new_session=True,
         )
         try:
             assert process.stdout is not None
@@ -41,8 +44,9 @@ def run(argv: list[str], what: str, log: Path, environment: dict[str, str]) -> N
                     say(f"{what}: {now - started:.0f} s, {steps} steps, {line.strip()}")
             process.wait()
         finally:
-            # make ends its own children.
-            process.terminate()
+            # Also the makes below it, which would go on for long.
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
             process.wait()
     if process.returncode != 0:
         last = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
