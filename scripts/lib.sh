@@ -26,6 +26,9 @@ ADIT_VM_PACKAGES=(
 ADIT_TEST_PACKAGES=(
   "${ADIT_LAB_PACKAGES[@]}" "${ADIT_VM_PACKAGES[@]}" wireguard-go clang-format shellcheck
 )
+# What scripts/test --full needs beside them: to build the kernels of tools/debug-kernel, and to read
+# the module's source.
+ADIT_FULL_PACKAGES=(flex bison bc perl libelf-dev sparse clang lld llvm)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() {

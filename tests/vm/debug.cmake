@@ -1,5 +1,6 @@
-# The module in kernels that look for errors (tools/debug-kernel), and built for the newest kernel
-# that Debian has packaged. A kernel's first build takes a while; it stays in the cache.
+# The module in kernels that look for errors (tools/debug-kernel), its source under the kernel's own
+# tools, and built for the newest kernel that Debian has packaged. A kernel's first build takes a
+# while; it stays in the cache.
 add_test(NAME "debug: parts of tools/debug-kernel"
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/debug/test_parts.py)
 set_tests_properties("debug: parts of tools/debug-kernel" PROPERTIES LABELS vm TIMEOUT 60)
@@ -41,6 +42,13 @@ foreach(kernel uml kasan kcsan)
     --env ADIT_TEST_BACKEND=kernel --env ADIT_LAB_PEER=kernel
     -- python3 tests/vm/run_scenarios.py ${scenarios})
 endforeach()
+
+# sparse and checkpatch, and clang as another compiler.
+add_test(NAME "debug: the module's source"
+  COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/debug/check_source.py
+    --skip --build-dir ${CMAKE_BINARY_DIR})
+set_tests_properties("debug: the module's source" PROPERTIES
+  LABELS "vm;debug" TIMEOUT 3600 PROCESSORS 2 SKIP_RETURN_CODE 77)
 
 add_test(NAME "newest kernel: build" COMMAND ${PROJECT_SOURCE_DIR}/tools/newest-kernel)
 set_tests_properties("newest kernel: build" PROPERTIES
