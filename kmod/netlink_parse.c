@@ -101,8 +101,14 @@ static const struct nla_policy allowed_ip_policy[ADIT_A_ALLOWED_IP_MAX + 1] = {
 static int parse_nest(struct nlattr *nest, struct nlattr **attributes, int max,
 		      const struct nla_policy *policy, struct netlink_ext_ack *extack)
 {
-	return __nla_parse(attributes, max, nla_data(nest), nla_len(nest), policy, VALIDATE,
-			   extack);
+	int error;
+
+	error = __nla_parse(attributes, max, nla_data(nest), nla_len(nest), policy, VALIDATE,
+			    extack);
+	/* What is left over at the end of a nest is no attribute that could be named. */
+	if (error && extack && !extack->bad_attr)
+		NL_SET_BAD_ATTR(extack, nest);
+	return error;
 }
 
 int adit_parse_message(const struct nlmsghdr *message, struct nlattr **attributes,
