@@ -166,7 +166,11 @@ static bool persistent_keepalive_due(const struct adit_peer *peer, const struct 
 	if (!interval || !state->has_endpoint)
 		return false;
 	last = max(get(&peer->activity.last_sent), get(&peer->activity.last_received));
-	return !last || due(agenda, last + SECONDS(interval));
+	if (last && !due(agenda, last + SECONDS(interval)))
+		return false;
+	/* The one after this. */
+	due(agenda, agenda->now + SECONDS(interval));
+	return true;
 }
 
 static void evaluate(struct adit_peer *peer, const struct state *state, struct agenda *agenda,
