@@ -38,21 +38,21 @@ static unsigned int packets_of(const struct sk_buff *skb)
 	return skb_is_gso(skb) ? max_t(unsigned int, skb_shinfo(skb)->gso_segs, 1) : 1;
 }
 
-/* The packet has an IP header of its protocol, and is as long as that says. */
+/* The packet has an IP header of its protocol; `tos` is what the outer one gets of it. */
 static bool is_ip(struct sk_buff *skb, u8 *tos)
 {
 	skb_reset_network_header(skb);
 	if (skb->protocol == htons(ETH_P_IP)) {
 		if (!pskb_network_may_pull(skb, sizeof(struct iphdr)) || ip_hdr(skb)->version != 4)
 			return false;
-		*tos = ip_hdr(skb)->tos;
+		*tos = adit_outer_tos(ip_hdr(skb)->tos);
 		return true;
 	}
 	if (skb->protocol == htons(ETH_P_IPV6)) {
 		if (!pskb_network_may_pull(skb, sizeof(struct ipv6hdr)) ||
 		    ipv6_hdr(skb)->version != 6)
 			return false;
-		*tos = ipv6_get_dsfield(ipv6_hdr(skb));
+		*tos = adit_outer_tos(ipv6_get_dsfield(ipv6_hdr(skb)));
 		return true;
 	}
 	return false;
