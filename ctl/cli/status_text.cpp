@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "control/device_pcp_json.hpp"
 #include "control/wg_format.hpp"
 
 namespace adit::cli {
@@ -126,6 +127,38 @@ void addMaps(Text& text, const std::vector<MapSnapshot>& maps) {
   }
 }
 
+std::string stateText(const control::PortRequestSnapshot& request) {
+  using State = control::PortRequestSnapshot::State;
+  std::string text(control::stateName(request.state));
+  if (request.state == State::Granted) {
+    text += fmt::format(" for {} s", request.lifetime);
+  }
+  return request.reason.empty() ? text : text + ": " + request.reason;
+}
+
+/// Ports that were asked for, by a peer or by this host.
+void addRequests(Text& text, const std::vector<control::PortRequestSnapshot>& requests) {
+  if (requests.empty()) return;
+  std::size_t port = std::string_view("PORT").size();
+  std::size_t target = std::string_view("TO").size();
+  std::size_t who = std::string_view("ASKED BY").size();
+  const auto nameOf = [](const control::PortRequestSnapshot& request) -> std::string {
+    return request.peer.empty() ? "us" : request.peer;
+  };
+  for (const control::PortRequestSnapshot& request : requests) {
+    port = std::max(port, request.listen.size());
+    target = std::max(target, request.target.size());
+    who = std::max(who, nameOf(request).size());
+  }
+  text.line("");
+  text.line(
+      fmt::format("  {:<{}}  {:<{}}  {:<{}}  STATE", "PORT", port, "TO", target, "ASKED BY", who));
+  for (const control::PortRequestSnapshot& request : requests) {
+    text.line(fmt::format("  {:<{}}  {:<{}}  {:<{}}  {}", request.listen, port, request.target,
+                          target, nameOf(request), who, stateText(request)));
+  }
+}
+
 }  // namespace
 
 std::string formatStatus(const DeviceView& view, seconds now, bool color) {
@@ -136,6 +169,7 @@ std::string formatStatus(const DeviceView& view, seconds now, bool color) {
     addPeer(text, peer, now);
   }
   addMaps(text, view.device.maps);
+  addRequests(text, view.device.requests);
   if (!view.device.warnings.empty()) text.line("");
   for (const std::string& warning : view.device.warnings) {
     text.warning(warning);

@@ -179,12 +179,6 @@ void warnOfUnapplied(const Draft& draft, Diagnostics& diagnostics) {
   if (draft.hasTune && draft.tune.profile != TuneConfig::Profile::Off) {
     diagnostics.warning(draft.tuneKeys.header, "[Tune] is not applied by this version");
   }
-  for (const PeerDraft& peer : draft.peers) {
-    if (!peer.keys.has("AllowMaps")) continue;
-    diagnostics.warning(peer.keys.of("AllowMaps"),
-                        "AllowMaps is not applied by this version: no peer can ask for ports");
-    return;
-  }
 }
 
 }  // namespace

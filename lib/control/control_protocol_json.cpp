@@ -6,6 +6,7 @@
 
 #include "control/control_protocol.hpp"
 #include "control/control_protocol_members.hpp"
+#include "control/device_pcp_json.hpp"
 
 namespace adit::control {
 namespace {
@@ -242,6 +243,10 @@ void readDevice(Members& members, DeviceView& view) {
   members.read("mtu", device.mtu);
   members.texts("addresses", appendParsed(device.addresses, InterfaceAddress::parse));
   members.elements("maps", [&](const Json& map) { return mapFromJson(map, device.maps); });
+  members.elements("requests", [&](const Json& request) {
+    return requestFromJson(request).map(
+        [&](PortRequestSnapshot read) { device.requests.push_back(std::move(read)); });
+  });
   members.texts("warnings", [&](const std::string& warning) -> Result<void> {
     device.warnings.push_back(warning);
     return {};
@@ -351,6 +356,7 @@ Json snapshotToJson(const DeviceSnapshot& device, bool keys) {
   for (const MapSnapshot& map : device.maps) {
     json["maps"].push_back(mapToJson(map));
   }
+  json["requests"] = requestsToJson(device.requests);
   json["warnings"] = device.warnings;
   json["suite_speeds"] = suiteSpeedsToJson(device);
   json["drops"] = countsToJson(device.drops);

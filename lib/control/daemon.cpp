@@ -198,6 +198,8 @@ Result<void> Daemon::startDevice(const config::Outcome& outcome) {
                         .adopted = adopted_,
                         .timing = testTiming(),
                         .endpointTiming = testEndpointTiming(),
+                        .portLimits = testPortLimits(),
+                        .portTiming = testPortTiming(),
                         .check = [this](const config::Config& fresh) { return check(fresh); },
                         .finished = [this] { endWhenAnswered(); }};
   device_ = std::make_unique<Device>(

@@ -6,6 +6,9 @@
 #include <set>
 #include <variant>
 
+#include "control/device_pcp_model.hpp"
+#include "pcp/wire.hpp"
+
 namespace adit::control {
 namespace {
 
@@ -88,8 +91,9 @@ bool isDeclared(const config::Config& config, const config::MapConfig& map) {
 
 class Derivation {
  public:
-  Derivation(const config::Config& config, const NetworkFacts& facts)
-      : config_(config), facts_(facts), prefixes_(allowedPrefixes(config)) {}
+  Derivation(const config::Config& config, const NetworkFacts& facts,
+             const std::vector<nat::Mapping>& leases)
+      : config_(config), facts_(facts), leases_(leases), prefixes_(allowedPrefixes(config)) {}
 
   DesiredNetwork run() {
     result_.mtu = mtu();
@@ -129,11 +133,23 @@ class Derivation {
     result_.maps = mappingsBySide(config_);
     if (config_.interface.expose == config::Expose::Maps) {
       spec.exposure = nat::Exposure{result_.maps.declared, repliesFrom()};
+      exposeOwnSockets(*spec.exposure);
     }
     spec.forwards = std::ranges::any_of(
         result_.maps.declared, [this](const nat::Mapping& mapping) { return isBehind(mapping); });
-    if (!result_.maps.translated.empty()) {
+    if (!result_.maps.translated.empty() || !leases_.empty()) {
       publicSide();
+    }
+  }
+
+  /// Where peers ask for ports, and where the server's announcements come to.
+  void exposeOwnSockets(nat::Exposure& exposure) const {
+    const auto& addresses = config_.interface.addresses;
+    if (!addresses.empty() && servesPorts(config_)) {
+      exposure.declared.push_back(ownSocket(pcp::kServerPort, addresses));
+    }
+    if (!result_.maps.declared.empty() && !portPaths(config_).empty()) {
+      exposure.declared.push_back(ownSocket(pcp::kClientPort, addresses));
     }
   }
 
@@ -147,6 +163,7 @@ class Derivation {
     // The rules are by name: they hold from the moment at which it appears.
     result_.ruleset.publicInterfaces.push_back(name);
     result_.ruleset.mappings = result_.maps.translated;
+    std::ranges::copy(leases_, std::back_inserter(result_.ruleset.mappings));
     if (facts_.publicMissing) {
       result_.mapsInactive = fmt::format("there is no interface {} (Public = {})", name, name);
     }
@@ -256,6 +273,7 @@ class Derivation {
 
   const config::Config& config_;
   const NetworkFacts& facts_;
+  const std::vector<nat::Mapping>& leases_;
   std::vector<Prefix> prefixes_;
   DesiredNetwork result_;
 };
@@ -299,8 +317,9 @@ bool needsOwnTable(const config::Config& config) {
           !config.interface.firewallMark);
 }
 
-DesiredNetwork desiredNetwork(const config::Config& config, const NetworkFacts& facts) {
-  return Derivation(config, facts).run();
+DesiredNetwork desiredNetwork(const config::Config& config, const NetworkFacts& facts,
+                              const std::vector<nat::Mapping>& leases) {
+  return Derivation(config, facts, leases).run();
 }
 
 namespace {

@@ -58,7 +58,9 @@ struct DesiredNetwork {
 /// or Table = reply.
 bool needsOwnTable(const config::Config& config);
 
-DesiredNetwork desiredNetwork(const config::Config& config, const NetworkFacts& facts);
+/// `leases`: mappings that peers have asked for, beside the file's.
+DesiredNetwork desiredNetwork(const config::Config& config, const NetworkFacts& facts,
+                              const std::vector<nat::Mapping>& leases = {});
 
 /// Of the whole file.
 MappingsBySide mappingsBySide(const config::Config& config);

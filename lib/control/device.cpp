@@ -167,6 +167,7 @@ Result<void> Device::start(const config::Outcome& outcome) {
     }
     slept = suspendedTime();
     watchHandshakes();
+    watchPorts();
     suspendCheck_.schedule(parts_.clock.now() + std::chrono::seconds(5));
   });
   suspendCheck_.schedule(parts_.clock.now());
@@ -180,10 +181,11 @@ Result<ReconcileReport> Device::applyNetwork() {
       endpoints.push_back(*peer->endpoint);
     }
   }
-  const NetworkFacts facts = reconciler_.gatherFacts(
+  facts_ = reconciler_.gatherFacts(
       config_, options_.name, endpoints,
       settings_.listenPort != 0 ? settings_.listenPort : parts_.dataPlane.deviceStats().listenPort);
-  desired_ = desiredNetwork(config_, facts);
+  updatePortServer();
+  desired_ = desiredNetwork(config_, facts_, leases());
   sessions_.setMtu(desired_.mtu);
   if (desired_.firewallMark != settings_.firewallMark) {
     dataplane::DeviceSettings settings = settings_;
@@ -193,12 +195,13 @@ Result<ReconcileReport> Device::applyNetwork() {
     }
     settings_ = settings;
   }
-  auto report = reconciler_.apply(desired_, facts.interfaceIndex);
+  auto report = reconciler_.apply(desired_, facts_.interfaceIndex);
   if (report) {
     warnings_ = report->warnings;
     if (!desired_.mapsInactive.empty()) {
       warnings_.push_back("no mapping is active: " + desired_.mapsInactive);
     }
+    askForPorts();
   }
   return report;
 }
@@ -267,6 +270,7 @@ std::vector<std::string> Device::undo() {
       failures.push_back(result.error().message);
     }
   };
+  withdrawPorts();
   if (undo_.hooksRun) {
     note(runHooks(HookKind::PreDown));
     undo_.hooksRun = false;

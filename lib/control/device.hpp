@@ -10,6 +10,8 @@
 
 #include "config/model.hpp"
 #include "control/device_api.hpp"
+#include "control/device_pcp_client.hpp"
+#include "control/device_pcp_server.hpp"
 #include "control/endpoint_policy.hpp"
 #include "control/event_loop.hpp"
 #include "control/handshake_trouble.hpp"
@@ -48,6 +50,8 @@ struct DeviceOptions {
   bool adopted = false;
   noise::Timing timing;
   EndpointTiming endpointTiming;
+  pcp::ServerLimits portLimits = {};
+  pcp::ClientTiming portTiming = {};
   /// What must hold before a configuration is applied, at start and at reload.
   std::function<Result<void>(const config::Config&)> check;
   /// Ends the daemon; called by down() after everything is undone.
@@ -168,6 +172,23 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   /// Why a mapping that is in the kernel may not work all the same; empty when nothing is known.
   [[nodiscard]] std::string remarkOn(const nat::Mapping& mapping) const;
 
+  // device_pcp.cpp: ports that peers ask for, and that this host asks for
+  /// Before the network is derived: which leases still hold.
+  void updatePortServer();
+  /// Puts the leases of now into force, beside everything else that is.
+  Result<void> applyLeases();
+  /// After the network is there.
+  void askForPorts();
+  void withdrawPorts();
+  [[nodiscard]] std::vector<nat::Mapping> leases() const;
+  [[nodiscard]] PortServerFacts portServerFacts() const;
+  /// The server can be heard, and does not answer: said once, while it lasts.
+  void watchPorts();
+  [[nodiscard]] std::string portTrouble() const;
+  [[nodiscard]] std::vector<PortRequestSnapshot> portRequests() const;
+  /// Fills in what the server says to a mapping of this host's own file.
+  void describeRequest(const nat::Mapping& declared, MapSnapshot& map) const;
+
   DeviceParts parts_;
   DeviceOptions options_;
   UndoRecord undo_;
@@ -182,7 +203,11 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   /// What wg(8) or the file set last; the file's values until somebody changes them.
   std::optional<crypto::PrivateKey> privateKey_;
   dataplane::DeviceSettings settings_;
+  NetworkFacts facts_;
   DesiredNetwork desired_;
+  std::unique_ptr<PortServer> portServer_;
+  std::unique_ptr<PortClient> portClient_;
+  std::string portTroubleTold_;
   std::vector<std::string> warnings_;
   std::string dnsWarning_;
   HandshakeTrouble trouble_;

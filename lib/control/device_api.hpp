@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/model.hpp"
+#include "control/device_pcp_snapshot.hpp"
 #include "crypto/key.hpp"
 #include "crypto/suite.hpp"
 #include "nat/usage.hpp"
@@ -85,6 +86,8 @@ struct DeviceSnapshot {
   std::uint32_t mtu = 0;
   std::vector<InterfaceAddress> addresses;
   std::vector<MapSnapshot> maps;
+  /// Ports that peers have asked us for, and that we ask a server for (PCP).
+  std::vector<PortRequestSnapshot> requests = {};
   /// What is degraded; each line names the thing and the remedy.
   std::vector<std::string> warnings;
   /// By suite number, megabytes per second on one core.

@@ -91,6 +91,7 @@ std::vector<MapSnapshot> Device::mapSnapshots() const {
                  : notApplied.empty()
                      ? "its target is on this side: the server's file maps the port"
                      : notApplied;
+    describeRequest(mapping, map);
     maps.push_back(std::move(map));
   }
   return maps;

@@ -309,6 +309,9 @@ void Device::handshakeCompleted(noise::PeerId id, noise::Role role, crypto::Suit
   peer->silenceTold = false;
   trouble_.forget(id);
   storePeer(*peer);
+  if (portServer_) {
+    portServer_->sessionUp(peer->publicKey.toBase64());
+  }
   // A peer may finish dozens of handshakes a second, and shall not fill the log with them.
   constexpr auto kToldApart = std::chrono::seconds(2);
   const BootTime now = parts_.clock.now();

@@ -77,6 +77,9 @@ std::vector<std::string> Device::warnings() const {
       all.push_back(fmt::format("peer {}: {}", peer->label(), error));
     }
   }
+  if (std::string trouble = portTrouble(); !trouble.empty()) {
+    all.push_back(std::move(trouble));
+  }
   for (std::string& warning : handshakeWarnings()) {
     all.push_back(std::move(warning));
   }
@@ -111,6 +114,7 @@ DeviceSnapshot Device::snapshot() const {
     snapshot.peers.push_back(snapshotOf(*peer, found == stats.end() ? nullptr : &*found));
   }
   snapshot.maps = mapSnapshots();
+  snapshot.requests = portRequests();
   const std::vector<std::string> lasting = warnings();
   snapshot.warnings.insert(snapshot.warnings.begin(), lasting.begin(), lasting.end());
   snapshot.warnings.insert(snapshot.warnings.begin(), fileWarnings_.begin(), fileWarnings_.end());

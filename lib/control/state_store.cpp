@@ -14,6 +14,7 @@ constexpr auto kDurableInterval = std::chrono::minutes(10);
 constexpr mode_t kMode = 0600;
 constexpr const char* kMarkFile = "timestamp";
 constexpr const char* kPeersFile = "peers.json";
+constexpr const char* kLeasesFile = "leases.json";
 
 std::string labelText(const noise::Tai64n& label) {
   return fmt::format("{}.{:09}", label.seconds, label.nanoseconds);
@@ -148,6 +149,18 @@ void StateStore::removePeer(const crypto::PublicKey& key) {
 Result<void> StateStore::flush() {
   lastDurable_ = clock_.now();
   return replaceFile(durable_ / kPeersFile, peersText(), kMode, Durability::PowerCut);
+}
+
+StateStore::LeasesText StateStore::leases() const {
+  if (auto text = readFile(runtime_ / kLeasesFile)) {
+    return {std::move(*text), true};
+  }
+  return {readFile(durable_ / kLeasesFile).value_or(std::string()), false};
+}
+
+Result<void> StateStore::saveLeases(std::string_view text, Durability durability) {
+  const auto& folder = durability == Durability::Process ? runtime_ : durable_;
+  return replaceFile(folder / kLeasesFile, text, kMode, durability);
 }
 
 std::string StateStore::peersText() const {

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "crypto/key.hpp"
@@ -17,6 +18,7 @@
 #include "noise/timestamp.hpp"
 #include "util/address.hpp"
 #include "util/clock.hpp"
+#include "util/file.hpp"
 #include "util/result.hpp"
 
 namespace adit::control {
@@ -47,6 +49,16 @@ class StateStore final : public noise::TimestampStore {
   void removePeer(const crypto::PublicKey& key);
   /// Writes the durable file now: at the end, or after a change that must not be lost.
   Result<void> flush();
+
+  /// The leases of the server of ports, as text: what was written last, the volatile file's before
+  /// the durable one's. Empty where there is neither.
+  struct LeasesText {
+    std::string text;
+    /// From the volatile file, so of this boot and up to date.
+    bool current = false;
+  };
+  [[nodiscard]] LeasesText leases() const;
+  Result<void> saveLeases(std::string_view text, Durability durability);
 
  private:
   using Peers = std::map<crypto::PublicKey, StoredPeer>;

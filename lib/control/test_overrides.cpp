@@ -59,4 +59,24 @@ EndpointTiming testEndpointTiming() {
   return timing;
 }
 
+pcp::ServerLimits testPortLimits() {
+  pcp::ServerLimits limits;
+  if (const auto lifetime = number("ADIT_TEST_PCP_MINIMUM_LIFETIME_S")) {
+    limits.minimumLifetime = std::chrono::seconds(*lifetime);
+  }
+  if (const auto quota = number("ADIT_TEST_PCP_QUOTA")) {
+    limits.leasesPerPeer = static_cast<std::size_t>(*quota);
+  }
+  return limits;
+}
+
+pcp::ClientTiming testPortTiming() {
+  pcp::ClientTiming timing;
+  if (const auto lifetime = number("ADIT_TEST_PCP_LIFETIME_S")) {
+    timing.lifetime = std::chrono::seconds(*lifetime);
+  }
+  overrideMilliseconds(timing.patience, "ADIT_TEST_PCP_PATIENCE_MS");
+  return timing;
+}
+
 }  // namespace adit::control

@@ -6,6 +6,8 @@
 
 #include "control/endpoint_policy.hpp"
 #include "noise/timing.hpp"
+#include "pcp/client.hpp"
+#include "pcp/server.hpp"
 #include "util/clock.hpp"
 
 namespace adit::control {
@@ -16,5 +18,9 @@ std::unique_ptr<Clock> testClock();
 noise::Timing testTiming();
 /// ADIT_TEST_ENDPOINT_STALE_MS.
 EndpointTiming testEndpointTiming();
+/// ADIT_TEST_PCP_MINIMUM_LIFETIME_S and ADIT_TEST_PCP_QUOTA.
+pcp::ServerLimits testPortLimits();
+/// ADIT_TEST_PCP_LIFETIME_S and ADIT_TEST_PCP_PATIENCE_MS.
+pcp::ClientTiming testPortTiming();
 
 }  // namespace adit::control

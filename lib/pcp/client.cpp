@@ -14,6 +14,8 @@ using std::chrono::seconds;
 
 /// Requests of one round: a server bounds what it takes from a peer.
 constexpr unsigned kMostAtOnce = 8;
+/// Withdrawals are in more of a hurry: the tunnel may be going down.
+constexpr unsigned kMostWithdrawals = 100;
 constexpr auto kRoundInterval = std::chrono::milliseconds(250);
 /// Times that a withdrawal is sent; its lifetime ends the mapping in any case.
 constexpr unsigned kWithdrawals = 4;
@@ -120,7 +122,7 @@ void Client::poll() {
     if (entry.due > now || server == nullptr || mustWait(entry, anyLeaving)) {
       continue;
     }
-    if (sent == kMostAtOnce) {
+    if (sent >= (entry.leaving ? kMostWithdrawals : kMostAtOnce)) {
       entry.due = now + kRoundInterval;
       continue;
     }

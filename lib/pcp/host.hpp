@@ -45,10 +45,13 @@ class Host {
   [[nodiscard]] virtual bool isForeignHost(const IpAddress& address) const = 0;
   /// The public address of a family.
   [[nodiscard]] virtual std::optional<IpAddress> externalAddress(int family) const = 0;
-  /// What has a port of the public side, in words: a mapping of the file, another tunnel, a local
-  /// listener, the tunnel itself. Leases are not asked about.
+  /// What has a port of the public side, in words: what isReserved(), another tunnel, a local
+  /// listener. Leases are not asked about.
   [[nodiscard]] virtual std::optional<std::string> holderOf(const PortRange& ports,
                                                             int family) const = 0;
+  /// The configuration has some of these ports for itself: the tunnel, or a mapping of the file.
+  /// Unlike a listener, which may come later, it also takes ports away from leases.
+  [[nodiscard]] virtual bool isReserved(const PortRange& ports) const = 0;
   /// The mapping of the file that leads to a port of a target.
   [[nodiscard]] virtual std::optional<StaticMapping> staticMapping(std::uint8_t protocol,
                                                                    const IpAddress& target,

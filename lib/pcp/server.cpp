@@ -149,7 +149,7 @@ bool Server::isAllowed(const Lease& lease) const {
   return peer != nullptr && peer == asked && peer->id == lease.peer &&
          isGranted(*peer, lease.external()) && host_.isForeignHost(lease.target) &&
          (lease.target == lease.client.address || peer->thirdParty) &&
-         !host_.holderOf(lease.external(), lease.target.family());
+         !host_.isReserved(lease.external());
 }
 
 std::vector<Datagram> Server::revise() {

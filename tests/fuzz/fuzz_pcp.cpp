@@ -35,6 +35,7 @@ class OnePeer final : public pcp::Host {
                                                     int) const override {
     return ports.contains(pcp::kTcp, 8500) ? std::optional<std::string>("held") : std::nullopt;
   }
+  [[nodiscard]] bool isReserved(const pcp::PortRange&) const override { return false; }
   [[nodiscard]] std::optional<pcp::StaticMapping> staticMapping(std::uint8_t, const IpAddress&,
                                                                 std::uint16_t port) const override {
     return port == 443 ? std::optional(pcp::StaticMapping{443, 443, 1, {}}) : std::nullopt;

@@ -44,9 +44,6 @@ TEST_CASE("newcomer: what stands for a value is not taken for one") {
 }
 
 TEST_CASE("newcomer: what this version does not apply is said once") {
-  const std::string peers =
-      kPeer + "AllowMaps = tcp/1-5\n[Peer]\nPublicKey = " + kPeerB + "\nAllowMaps = tcp/7\n";
-  CHECK_THAT(only(kInterface + peers), StartsWith("5:1 warning: AllowMaps is not applied"));
   CHECK_THAT(only(kInterface + "[Tune]\nProfile = auto\nBuffers = 64M\n"),
              StartsWith("3:2 warning: [Tune] is not applied"));
   CHECK_THAT(only(kInterface + "[Tune]\nBuffers = 64M\n"), Contains("[Tune] is not applied"));

@@ -1,7 +1,9 @@
 // A server's machine that exists in memory, and two peers.
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,8 @@ class FakeHost final : public Host {
                                     {AF_INET6, address("2001:db8:9::9")}};
   /// What has a port, by protocol and port.
   std::map<std::pair<int, int>, std::string> holders;
+  /// What the configuration has for itself.
+  std::set<std::pair<int, int>> reserved;
   std::map<std::pair<int, int>, StaticMapping> fixed;
   mutable unsigned questions = 0;
 
@@ -76,6 +80,12 @@ class FakeHost final : public Host {
       }
     }
     return std::nullopt;
+  }
+  bool isReserved(const PortRange& ports) const override {
+    return std::ranges::any_of(reserved, [&](const auto& port) {
+      return ports.contains(static_cast<std::uint8_t>(port.first),
+                            static_cast<unsigned>(port.second));
+    });
   }
   std::optional<StaticMapping> staticMapping(std::uint8_t protocol, const IpAddress& target,
                                              std::uint16_t port) const override {

@@ -384,8 +384,8 @@ TEST_CASE_METHOD(ServerFixture, "leases that are no longer allowed go, and their
   third.thirdParty = address("192.168.50.20");
   ask(third);
   CHECK(server.revise().empty());
-  SECTION("a port that somebody else has now") {
-    host.holders[{kTcp, 8081}] = "the file";
+  SECTION("a port that the file has now") {
+    host.reserved.insert({kTcp, 8081});
     const auto news = server.revise();
     REQUIRE(news.size() == 1);
     CHECK(news[0].destination == nas);
@@ -394,6 +394,10 @@ TEST_CASE_METHOD(ServerFixture, "leases that are no longer allowed go, and their
     CHECK(update->map->internalPort == 81);
     CHECK(update->map->nonce == third.nonce);
     CHECK(server.leases().size() == 2);
+  }
+  SECTION("not for a listener that came later, such as a resolver's socket") {
+    host.holders[{kTcp, 8081}] = "a socket";
+    CHECK(server.revise().empty());
   }
   SECTION("AllowMaps was narrowed") {
     host.peers[0].policy.grants = {{kTcp, 8080, 8080}};
@@ -421,7 +425,7 @@ TEST_CASE_METHOD(ServerFixture, "leases survive a restart, those that are still 
   auto saved = server.leases();
   saved[2].expires += 1000h;
   clock.time += 700s;
-  host.holders[{kTcp, 8081}] = "sshd";
+  host.reserved.insert({kTcp, 8081});
   restart(limits);
   server.restore(saved);
   REQUIRE(server.leases().size() == 1);
