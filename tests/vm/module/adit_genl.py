@@ -134,10 +134,13 @@ class Genl:
             self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
         self.socket.bind((0, 0))
         self.socket.settimeout(30)
+        # SO_RCVBUFFORCE: room for the events of many peers.
+        self.socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
         self.port = self.socket.getsockname()[0]
         for option in (NETLINK_EXT_ACK, NETLINK_CAP_ACK):
             self.socket.setsockopt(SOL_NETLINK, option, 1)
         self.sequence = 0
+        self.sent = b""
         self.events: list[tuple[int, dict[int, bytes]]] = []
         self.family = GENL_ID_CTRL
         found = self._family()
@@ -164,7 +167,8 @@ class Genl:
         header = struct.pack(
             "IHHII", len(body) + 16, self.family, NLM_F_REQUEST | flags, self.sequence, self.port
         )
-        self.socket.send(header + body)
+        self.sent = header + body
+        self.socket.send(self.sent)
 
     def request(
         self, command: int, *payload: bytes, dump: bool = False, version: int = 1
