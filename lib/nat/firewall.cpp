@@ -101,13 +101,18 @@ class KernelFirewall::State {
 
   Result<void> apply(const json& transaction) { return nft_.apply(transaction); }
   std::vector<std::string> obstacles(const RulesetSpec& spec) {
-    const auto chains = spec.mappings.empty() ? json::object() : nft_.listChains();
+    const bool asked = !spec.mappings.empty() || spec.exposure;
+    const auto chains = asked ? nft_.listChains() : json::object();
+    std::vector<std::string> texts;
     if (!chains) {
-      return {};
+      return texts;
     }
-    return findObstacles(spec, *chains, [this](const ChainName& name) {
-      return nft_.listChain(name.family, name.table, name.chain).value_or(json());
-    });
+    for (const Obstacle& obstacle : findObstacles(spec, *chains, [this](const ChainName& name) {
+           return nft_.listChain(name.family, name.table, name.chain).value_or(json());
+         })) {
+      texts.push_back(obstacle.toString());
+    }
+    return texts;
   }
 
   /// The spec without what this kernel cannot do.

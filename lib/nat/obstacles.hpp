@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nat/mapping.hpp"
+#include "util/result.hpp"
 
 namespace adit::nat {
 
@@ -21,12 +22,27 @@ struct ChainName {
 /// Lists the rules of one chain; null where it is gone.
 using ChainReader = std::function<nlohmann::json(const ChainName& chain)>;
 
-/// One warning for each base chain of the forward hook that drops packets from the public side into
-/// the tunnel, or their answers: it names the chain, its table, and the command that lets them
-/// through (of ufw, Docker, firewalld, iptables or nft, by the names of tables and chains).
-/// `chains` is a listing of all chains. A rule whose match is not understood and that may accept
-/// the packet is given the benefit of the doubt. Rules of the older xtables are not seen.
-std::vector<std::string> findObstacles(const RulesetSpec& spec, const nlohmann::json& chains,
-                                       const ChainReader& read);
+/// A base chain of somebody else's that drops what mappings need.
+struct Obstacle {
+  /// "chain FORWARD of table ip filter drops packets to mapped ports"
+  std::string what;
+  /// Shell text that lets it through at the place that its owner (ufw, firewalld, Docker, iptables,
+  /// nft) provides for that, and shell text that takes it back.
+  std::string fix;
+  std::string undo;
+  /// For a person.
+  [[nodiscard]] std::string toString() const;
+};
+
+/// The base chains of the forward hook that drop packets from the public side into the tunnel, or
+/// their answers; those of the input hook that drop the tunnel's own datagrams, or packets out of
+/// the tunnel to a port of this host that the other end maps. `chains` is a listing of all chains.
+/// A rule whose match is not understood and that may accept the packet is given the benefit of the
+/// doubt. Rules of the older xtables are not seen.
+std::vector<Obstacle> findObstacles(const RulesetSpec& spec, const nlohmann::json& chains,
+                                    const ChainReader& read);
+
+/// Those of the network namespace of the calling thread.
+Result<std::vector<Obstacle>> obstaclesNow(const RulesetSpec& spec);
 
 }  // namespace adit::nat

@@ -54,7 +54,7 @@ TEST_CASE("a chain that drops mapped packets is named, with the command that hel
   const auto [commands, expected] = GENERATE(table<std::string, std::string>({
       {kDropping,
        "chain f of table inet fw drops packets to mapped ports; to let them through: nft "
-       "insert rule inet fw f iifname eth0 oifname tun accept && "},
+       "insert rule inet fw f iifname eth0 oifname tun accept comment '\"adit tun\"' && "},
       {"iptables -P FORWARD DROP",
        "iptables -I FORWARD -i eth0 -o tun -j ACCEPT && iptables -I "
        "FORWARD -i tun -o eth0 -m conntrack"},
@@ -67,6 +67,15 @@ TEST_CASE("a chain that drops mapped packets is named, with the command that hel
        "iptables -I DOCKER-USER -i eth0 -o tun -j ACCEPT"},
       {"iptables -P FORWARD DROP; iptables -N ufw-before-forward",
        "ufw route allow in on eth0 out on tun"},
+      {"iptables -P INPUT DROP; iptables -A INPUT -p tcp --dport 51820 -j ACCEPT",
+       "chain INPUT of table ip filter drops the tunnel's own packets (udp/51820); to let them "
+       "through: iptables -I INPUT -i eth0 -p udp --dport 51820 -j ACCEPT"},
+      {"iptables -P INPUT DROP; iptables -N early; iptables -A early -m addrtype --dst-type LOCAL "
+       "-j RETURN; iptables -A early -j DROP; iptables -A INPUT -j early",
+       "the tunnel's own packets"},
+      {"nft add table inet fw; nft 'add chain inet fw i { type filter hook input priority 0; }'; "
+       "nft add rule inet fw i udp dport != 53 reject",
+       "nft insert rule inet fw i iifname eth0 udp dport 51820 accept"},
       {kDropping +
            "nft add rule inet fw f ct state vmap { established : accept, related : accept }",
        "packets to mapped ports"},
@@ -83,7 +92,12 @@ TEST_CASE("a chain that lets mapped packets through is not blamed", "[root]") {
   }
   const std::string commands = GENERATE_COPY(
       std::string("true"), std::string("ip6tables -P FORWARD DROP"),
-      std::string("iptables -P INPUT DROP"),
+      std::string("iptables -P INPUT DROP; iptables -A INPUT -p udp --dport 51820 -j ACCEPT"),
+      std::string("iptables -P INPUT DROP; iptables -A INPUT -p udp --dport 51000:52000 -i eth0 -j "
+                  "ACCEPT"),
+      std::string("iptables -P INPUT DROP; iptables -N early; iptables -A early -m addrtype "
+                  "--dst-type LOCAL -j RETURN; iptables -A early -j DROP; iptables -A INPUT -j "
+                  "early; iptables -A INPUT -p udp --dport 51820 -j ACCEPT"),
       "iptables -P FORWARD DROP; iptables -I FORWARD -i eth0 -o tun -j ACCEPT;" + kEstablished,
       "iptables -P FORWARD DROP;" + kEstablished +
           "iptables -N ufw-user-forward; iptables -A FORWARD -j ufw-user-forward; iptables -A "
