@@ -71,6 +71,24 @@ static inline void adit_set_lltx(struct net_device *dev)
 #define ADIT_NEWLINK_NET src_net
 #endif
 
+/*
+ * Whether the stack knows IPv4 super-packets whose length does not fit into the header, which is 0
+ * there; and a device's limit for them.
+ */
+#ifdef ADIT_HAVE_GSO_IPV4_MAX_SIZE
+#define ADIT_BIG_IPV4 true
+static inline void adit_set_gso_ipv4_max_size(struct net_device *dev, unsigned int size)
+{
+	netif_set_tso_max_size(dev, max(size, GSO_LEGACY_MAX_SIZE));
+	WRITE_ONCE(dev->gso_ipv4_max_size, size);
+}
+#else
+#define ADIT_BIG_IPV4 false
+static inline void adit_set_gso_ipv4_max_size(struct net_device *dev, unsigned int size)
+{
+}
+#endif
+
 static inline void adit_udp_xmit4(struct rtable *route, struct sock *sk, struct sk_buff *skb,
 				  __be32 source, __be32 destination, u8 tos, u8 ttl,
 				  __be16 source_port, __be16 destination_port)

@@ -58,10 +58,15 @@ void adit_cipher_clear(struct adit_cipher *cipher)
 	memzero_explicit(cipher, sizeof(*cipher));
 }
 
-bool adit_seal(const struct adit_cipher *cipher, u8 *text, size_t length, u64 counter)
+u8 *adit_seal_place(const struct adit_cipher *cipher, u8 *to, size_t length)
+{
+	return cipher->gcm ? adit_gcm_seal_place(to, length) : to;
+}
+
+bool adit_seal(const struct adit_cipher *cipher, u8 *to, u8 *text, size_t length, u64 counter)
 {
 	if (cipher->gcm)
-		return adit_gcm_seal(cipher->gcm, text, length, counter);
+		return adit_gcm_seal(cipher->gcm, to, text, length, counter);
 	adit_chacha_seal(cipher->chacha_key, text, length, counter);
 	return true;
 }

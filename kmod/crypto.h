@@ -14,6 +14,8 @@ struct crypto_aead;
 
 /* Writable bytes that seal and open need in front of the text; they are left as they were. */
 #define ADIT_CRYPTO_HEADROOM 64
+/* Writable bytes that seal needs behind the tag; it leaves them in any state. */
+#define ADIT_CRYPTO_TAILROOM 16
 
 /* One key of one suite, for one direction. */
 struct adit_cipher {
@@ -34,10 +36,16 @@ int adit_cipher_set(struct adit_cipher *cipher, u8 suite, const u8 key[ADIT_KEY_
 void adit_cipher_clear(struct adit_cipher *cipher);
 
 /*
- * With bottom halves disabled. Encrypts in place and writes the tag behind the text. False when
- * the cipher failed, which leaves the text in any state.
+ * With bottom halves disabled. Where to put a text that is to be encrypted to `to`: there, or in
+ * other memory of this CPU from which that is faster.
  */
-bool adit_seal(const struct adit_cipher *cipher, u8 *text, size_t length, u64 counter);
+u8 *adit_seal_place(const struct adit_cipher *cipher, u8 *to, size_t length);
+/*
+ * With bottom halves disabled. Encrypts the text at `text`, the place that was given for `to` or
+ * `to` itself, and writes the tag behind it. False when the cipher failed, which leaves both in any
+ * state.
+ */
+bool adit_seal(const struct adit_cipher *cipher, u8 *to, u8 *text, size_t length, u64 counter);
 /*
  * With bottom halves disabled. Decrypts `length` bytes, which the tag follows, to `to`: the same
  * place or one that does not overlap. False when the tag is wrong, or the cipher failed; then
@@ -57,7 +65,8 @@ bool adit_gcm_available(void);
 /* An error pointer on failure. May sleep. */
 struct crypto_aead *adit_gcm_create(const u8 *key, unsigned int length);
 void adit_gcm_destroy(struct crypto_aead *gcm);
-bool adit_gcm_seal(struct crypto_aead *gcm, u8 *text, size_t length, u64 counter);
+u8 *adit_gcm_seal_place(u8 *to, size_t length);
+bool adit_gcm_seal(struct crypto_aead *gcm, u8 *to, u8 *text, size_t length, u64 counter);
 bool adit_gcm_open(struct crypto_aead *gcm, u8 *to, const u8 *from, size_t length, u64 counter);
 
 /* crypto_speed.c: megabytes per second on one core, 0 for a suite that is not available. */

@@ -38,34 +38,44 @@ static void start(u32 *state, const u8 *key, u64 counter)
 	state[15] = upper_32_bits(counter);
 }
 
-/* A loop of words: the general copy costs more than it for such lengths. */
-static void copy_words(u8 *to, const u8 *from, size_t length)
+/* Of a length that the compiler knows, and knows how to copy without a call. */
+static inline void save(struct words *saved, const u8 *place)
 {
-	size_t i;
-
-	for (i = 0; i < length; i += sizeof(u64))
-		put_unaligned(get_unaligned((const u64 *)(from + i)), (u64 *)(to + i));
+	memcpy(saved->word, place, sizeof(saved->word));
 }
 
-static void save(struct words *saved, u8 *place)
+static inline void restore(u8 *place, const struct words *saved)
 {
-	copy_words((u8 *)saved->word, place, sizeof(*saved));
+	memcpy(place, saved->word, sizeof(saved->word));
 }
 
-static void restore(u8 *place, const struct words *saved)
+static inline void zero_words(u8 *place)
 {
-	copy_words(place, (const u8 *)saved->word, sizeof(*saved));
+	memset(place, 0, ADIT_CRYPTO_HEADROOM);
 }
 
-static void zero_words(u8 *place)
+/* The lengths of associated data, which there is none of, and of the text. */
+static void put_lengths(u8 *place, size_t length)
 {
-	size_t i;
-
-	for (i = 0; i < ADIT_CRYPTO_HEADROOM; i += sizeof(u64))
-		put_unaligned((u64)0, (u64 *)(place + i));
+	put_unaligned_le64(0, place);
+	put_unaligned_le64(length, place + sizeof(u64));
 }
 
-/* The tag of ciphertext without associated data. */
+/* Writes the tag behind the ciphertext, where there is room for padding and lengths before. */
+static void append_tag(const u8 *poly_key, u8 *text, size_t length)
+{
+	size_t padded = round_up(length, POLY1305_BLOCK_SIZE);
+	struct poly1305_desc_ctx poly __uninitialized;
+
+	BUILD_BUG_ON(ADIT_CRYPTO_TAILROOM < POLY1305_BLOCK_SIZE - 1);
+	memset(text + length, 0, POLY1305_BLOCK_SIZE);
+	put_lengths(text + padded, length);
+	poly1305_init(&poly, poly_key);
+	poly1305_update(&poly, text, padded + POLY1305_BLOCK_SIZE);
+	poly1305_final(&poly, text + length);
+}
+
+/* The tag of ciphertext that must not be written to. */
 static void authenticate(u8 tag[ADIT_TAG_LENGTH], const u8 *poly_key, const u8 *text, size_t length)
 {
 	size_t rest = length % POLY1305_BLOCK_SIZE;
@@ -81,23 +91,22 @@ static void authenticate(u8 tag[ADIT_TAG_LENGTH], const u8 *poly_key, const u8 *
 		memcpy(tail, text + length - rest, rest);
 		lengths += POLY1305_BLOCK_SIZE;
 	}
-	put_unaligned_le64(0, lengths);
-	put_unaligned_le64(length, lengths + sizeof(u64));
+	put_lengths(lengths, length);
 	poly1305_update(&poly, tail, lengths + POLY1305_BLOCK_SIZE - tail);
 	poly1305_final(&poly, tag);
 }
 
 void adit_chacha_seal(const u8 *key, u8 *text, size_t length, u64 counter)
 {
-	struct adit_chacha chacha;
+	struct adit_chacha chacha __uninitialized;
 	u8 *block = text - ADIT_CRYPTO_HEADROOM;
-	struct words saved;
+	struct words saved __uninitialized;
 
 	start(adit_chacha_words(&chacha), key, counter);
 	save(&saved, block);
 	zero_words(block);
 	adit_chacha_crypt(&chacha, block, block, ADIT_CRYPTO_HEADROOM + length);
-	authenticate(text + length, block, text, length);
+	append_tag(block, text, length);
 	restore(block, &saved);
 	memzero_explicit(&chacha, sizeof(chacha));
 }
@@ -107,18 +116,18 @@ bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t length, u64 
 	u8 staged[ADIT_CRYPTO_HEADROOM + STAGED] __aligned(16) __uninitialized;
 	size_t first = min_t(size_t, length, STAGED);
 	u8 *block = to - ADIT_CRYPTO_HEADROOM;
-	struct adit_chacha chacha;
+	struct adit_chacha chacha __uninitialized;
 	u8 poly_key[POLY1305_KEY_SIZE];
 	u8 expected[ADIT_TAG_LENGTH];
 	u8 tag[ADIT_TAG_LENGTH];
-	struct words saved;
+	struct words saved __uninitialized;
 
 	start(adit_chacha_words(&chacha), key, counter);
 	memcpy(tag, from + length, sizeof(tag));
 	save(&saved, block);
 	zero_words(staged);
 	if (first == STAGED)
-		copy_words(staged + ADIT_CRYPTO_HEADROOM, from, STAGED);
+		memcpy(staged + ADIT_CRYPTO_HEADROOM, from, STAGED);
 	else
 		memcpy(staged + ADIT_CRYPTO_HEADROOM, from, first);
 	if (to == from) {

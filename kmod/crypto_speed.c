@@ -28,7 +28,7 @@ static u64 fastest_round(const struct adit_cipher *cipher, u8 *text)
 		local_bh_disable();
 		begin = ktime_get_ns();
 		for (i = 0; i < PACKETS; i++)
-			adit_seal(cipher, text, PACKET, i);
+			adit_seal(cipher, text, text, PACKET, i);
 		took = ktime_get_ns() - begin;
 		local_bh_enable();
 		best = min(best, took);
@@ -57,7 +57,8 @@ void adit_measure_suites(void)
 	u8 *buffer;
 	u8 suite;
 
-	buffer = kzalloc(ADIT_CRYPTO_HEADROOM + PACKET + ADIT_TAG_LENGTH, GFP_KERNEL);
+	buffer = kzalloc(ADIT_CRYPTO_HEADROOM + PACKET + ADIT_TAG_LENGTH + ADIT_CRYPTO_TAILROOM,
+			 GFP_KERNEL);
 	if (!buffer)
 		return;
 	for (suite = 0; suite < ADIT_SUITE_COUNT; suite++)

@@ -11,6 +11,13 @@
 #include "rx.h"
 #include "socket.h"
 #include "tx.h"
+#include "tx_batch.h"
+
+/*
+ * So many outer super-packets carry one of TCP's, which then pays for its own way through the stack
+ * once, and is acknowledged once. What is forwarded is longer than one of ours as well.
+ */
+#define OUTERS_PER_SUPER 3
 
 DEFINE_SPINLOCK(adit_devices_lock);
 LIST_HEAD(adit_devices);
@@ -135,10 +142,10 @@ void adit_device_set_mtu(struct adit_device *adit, unsigned int mtu)
 	unsigned int segments;
 
 	WRITE_ONCE(dev->mtu, mtu);
-	/* An IPv4 datagram's payload, in packets with our header and tag. */
-	segments = max(1U, 65507 / (mtu + (unsigned int)ADIT_DATA_OVERHEAD));
+	segments = min(adit_tx_batch_segments_max(mtu) * OUTERS_PER_SUPER, GSO_MAX_SEGS);
 	netif_set_tso_max_segs(dev, GSO_MAX_SEGS);
 	WRITE_ONCE(dev->gso_max_segs, segments);
+	adit_set_gso_ipv4_max_size(dev, ADIT_BIG_SUPER);
 }
 
 static bool is_claim_of(const struct adit_claim *claim, const struct net *net, u32 portid)

@@ -27,6 +27,8 @@
 /* A datagram must fit into one run of pages; see pages.h. */
 #define ADIT_MTU_MAX 32000
 #define ADIT_MTU_DEFAULT 1420
+/* Bytes of an IPv4 super-packet on the link, where the kernel has some above 64 KiB. */
+#define ADIT_BIG_SUPER (3 * 65536)
 
 /* The socket that receives the events of a device: its netlink port, and its namespace. */
 struct adit_claim {
@@ -101,7 +103,7 @@ int adit_device_prepare(struct adit_device *adit);
 void adit_device_free(struct adit_device *adit);
 int adit_device_up(struct adit_device *adit);
 void adit_device_down(struct adit_device *adit);
-/* Sizes of TCP super-packets such that one is one outer super-packet. */
+/* Sizes of TCP super-packets such that one is a whole number of outer super-packets. */
 void adit_device_set_mtu(struct adit_device *adit, unsigned int mtu);
 /* Ends the claim if it is of this socket. */
 void adit_device_release_claims(struct net *net, u32 portid);

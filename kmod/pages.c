@@ -8,7 +8,7 @@
 #include "device.h"
 #include "stats.h"
 
-static DEFINE_PER_CPU(struct adit_pages, rings[2]);
+DEFINE_PER_CPU(struct adit_pages, adit_page_rings[2]);
 
 static void free_ring(struct adit_pages *pages)
 {
@@ -28,14 +28,9 @@ void adit_pages_exit(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		free_ring(per_cpu_ptr(&rings[ADIT_RING_TX], cpu));
-		free_ring(per_cpu_ptr(&rings[ADIT_RING_RX], cpu));
+		free_ring(per_cpu_ptr(&adit_page_rings[ADIT_RING_TX], cpu));
+		free_ring(per_cpu_ptr(&adit_page_rings[ADIT_RING_RX], cpu));
 	}
-}
-
-struct adit_pages *adit_pages(enum adit_ring ring)
-{
-	return this_cpu_ptr(&rings[ring]);
 }
 
 static struct page *allocate_run(void)
@@ -70,14 +65,14 @@ static bool next_run(struct adit_device *adit, struct adit_pages *pages)
 bool adit_pages_take(struct adit_device *adit, struct adit_pages *pages, unsigned int headroom,
 		     unsigned int length, struct adit_place *place)
 {
-	if (headroom + length > ADIT_RUN_SIZE)
+	if (headroom + length > ADIT_RUN_ROOM)
 		return false;
-	if (!pages->runs[pages->at] || pages->offset + length > ADIT_RUN_SIZE) {
+	if (!pages->runs[pages->at] || pages->offset + length > ADIT_RUN_ROOM) {
 		if (!next_run(adit, pages))
 			return false;
 	}
 	pages->offset = max(pages->offset, headroom);
-	if (pages->offset + length > ADIT_RUN_SIZE) {
+	if (pages->offset + length > ADIT_RUN_ROOM) {
 		if (!next_run(adit, pages))
 			return false;
 		pages->offset = headroom;

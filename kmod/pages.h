@@ -9,10 +9,15 @@
 #define _ADIT_PAGES_H
 
 #include <linux/mm.h>
+#include <linux/percpu.h>
 #include <linux/types.h>
+
+#include "crypto.h"
 
 #define ADIT_RUN_ORDER 3
 #define ADIT_RUN_SIZE (PAGE_SIZE << ADIT_RUN_ORDER)
+/* What can be given away of it: some bytes behind the last ones are a cipher's to write to. */
+#define ADIT_RUN_ROOM (ADIT_RUN_SIZE - ADIT_CRYPTO_TAILROOM)
 #define ADIT_RING_RUNS 64
 
 struct adit_device;
@@ -35,7 +40,13 @@ enum adit_ring { ADIT_RING_TX, ADIT_RING_RX };
 /* At the module's end: frees all runs. */
 void adit_pages_exit(void);
 
-struct adit_pages *adit_pages(enum adit_ring ring);
+DECLARE_PER_CPU(struct adit_pages, adit_page_rings[2]);
+
+static inline struct adit_pages *adit_pages(enum adit_ring ring)
+{
+	return this_cpu_ptr(&adit_page_rings[ring]);
+}
+
 /*
  * Gives away `length` bytes, behind the last ones where the run has room, else at the start of
  * another one behind `headroom` bytes. False without memory.

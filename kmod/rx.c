@@ -211,8 +211,8 @@ int adit_rx_poll(struct napi_struct *napi, int budget)
 	struct sk_buff *skb;
 	int work = 0;
 
-	adit_rx_super_init(&rx.super, queue->adit, napi);
 	rcu_read_lock();
+	adit_rx_super_init(&rx.super, queue->adit, napi);
 	while (work < budget && (skb = pop(queue)) != NULL) {
 		work += DIV_ROUND_UP(datagrams_of(skb), DATAGRAMS_PER_UNIT);
 		handle_outer(&rx, skb);

@@ -32,6 +32,7 @@ struct adit_rx {
 	unsigned int packets;
 	unsigned int bytes;
 	bool data;
+	__be32 allowed4; /* an IPv4 source that its peer may use; 0 is none yet */
 
 	struct adit_rx_super super;
 };

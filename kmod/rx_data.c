@@ -28,6 +28,7 @@ static struct adit_session *session_of(struct adit_rx *rx, const struct adit_mes
 			return NULL;
 		}
 		rx->session = session;
+		rx->allowed4 = 0;
 	}
 	if (unlikely(header->header.suite != session->suite)) {
 		adit_drop(rx->adit, session->peer, ADIT_DROP_MALFORMED, 1);
@@ -127,9 +128,26 @@ static bool set_tos(struct adit_rx *rx, u8 *text, bool v6)
 	return true;
 }
 
-static void accept_text(struct adit_rx *rx, struct adit_peer *peer, u8 *text, unsigned int length)
+/* Whether the peer may use the source address of the packet. */
+static bool source_allowed(struct adit_rx *rx, const struct adit_peer *peer, const u8 *text, bool v6)
 {
 	const struct adit_allowedips *allowed = &rx->adit->allowedips;
+	__be32 source;
+
+	if (v6)
+		return adit_allowedips_find6(allowed, text + 8) == peer;
+	source = ((const struct iphdr *)text)->saddr;
+	/* Packets of one flow come together. */
+	if (likely(source && source == rx->allowed4))
+		return true;
+	if (adit_allowedips_find4(allowed, text + 12) != peer)
+		return false;
+	rx->allowed4 = source;
+	return true;
+}
+
+static void accept_text(struct adit_rx *rx, struct adit_peer *peer, u8 *text, unsigned int length)
+{
 	bool v6 = text[0] >> 4 == 6;
 	enum adit_drop reason;
 	unsigned int inner;
@@ -143,8 +161,7 @@ static void accept_text(struct adit_rx *rx, struct adit_peer *peer, u8 *text, un
 	if (unlikely(!inner))
 		goto drop;
 	reason = ADIT_DROP_SOURCE_NOT_ALLOWED;
-	if (unlikely(peer != (v6 ? adit_allowedips_find6(allowed, text + 8) :
-				   adit_allowedips_find4(allowed, text + 12))))
+	if (unlikely(!source_allowed(rx, peer, text, v6)))
 		goto drop;
 	reason = ADIT_DROP_CONGESTION;
 	if (unlikely(!set_tos(rx, text, v6)))

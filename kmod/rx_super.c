@@ -2,6 +2,7 @@
 
 #include "rx_super.h"
 
+#include <linux/inetdevice.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/jhash.h>
@@ -22,7 +23,7 @@
 #define TCP_FLAG_BIT_ACK 0x10
 /* A packet of at most this length is copied. */
 #define COPY_LENGTH 256
-#define MAX_PACKET 65535
+#define MAX_PACKET 65535U
 
 /* A TCP packet that can be part of a super-packet. */
 struct candidate {
@@ -32,11 +33,23 @@ struct candidate {
 	u8 flags;
 };
 
+/*
+ * What is forwarded must fit through other devices, which take no more than the header can tell.
+ * Local sockets take more where the kernel knows of it. Under RCU.
+ */
+static unsigned int limit4(const struct net_device *dev)
+{
+	const struct in_device *in_dev = __in_dev_get_rcu(dev);
+
+	return ADIT_BIG_IPV4 && in_dev && !IN_DEV_FORWARD(in_dev) ? ADIT_BIG_SUPER : MAX_PACKET;
+}
+
 void adit_rx_super_init(struct adit_rx_super *super, struct adit_device *adit,
 			struct napi_struct *napi)
 {
 	super->adit = adit;
 	super->napi = napi;
+	super->limit4 = limit4(adit->dev);
 	super->overlaps = false;
 	super->count = 0;
 	super->fragment_count = 0;
@@ -59,7 +72,7 @@ static bool can_overlap(const struct adit_rx_super *super, const struct adit_pag
 	return pages->runs[pages->at] == last->page &&
 	       pages->offset == last->offset + last->length &&
 	       last->length >= super->header_length && length > super->header_length &&
-	       pages->offset - super->header_length + length <= ADIT_RUN_SIZE;
+	       pages->offset - super->header_length + length <= ADIT_RUN_ROOM;
 }
 
 u8 *adit_rx_super_place(struct adit_rx_super *super, unsigned int length)
@@ -165,6 +178,17 @@ static bool same_ip(struct adit_rx_super *super, const u8 *text)
 	return step == (super->fixed_id ? 0 : super->count);
 }
 
+/* A multiple of 4 bytes, and few. */
+static inline bool same_options(const u8 *one, const u8 *other, unsigned int length)
+{
+	unsigned int i;
+
+	for (i = 0; i < length; i += sizeof(u32))
+		if (get_unaligned((const u32 *)(one + i)) != get_unaligned((const u32 *)(other + i)))
+			return false;
+	return true;
+}
+
 static bool same_tcp(const struct adit_rx_super *super, const u8 *text,
 		     const struct candidate *candidate)
 {
@@ -178,7 +202,7 @@ static bool same_tcp(const struct adit_rx_super *super, const u8 *text,
 	       ntohl(tcp->seq) == ntohl(first->seq) + super->payload &&
 	       tcp->ack_seq == first->ack_seq && tcp->window == first->window &&
 	       tcp->urg_ptr == first->urg_ptr &&
-	       !memcmp(bytes + sizeof(*tcp), first_bytes + sizeof(*tcp), options);
+	       same_options(bytes + sizeof(*tcp), first_bytes + sizeof(*tcp), options);
 }
 
 static bool continues(struct adit_rx_super *super, const u8 *text, bool v6,
@@ -186,7 +210,8 @@ static bool continues(struct adit_rx_super *super, const u8 *text, bool v6,
 {
 	return super->count > 0 && !super->closed && super->v6 == v6 &&
 	       super->header_length == candidate->header && candidate->payload <= super->mss &&
-	       super->header_length + super->payload + candidate->payload <= MAX_PACKET &&
+	       super->header_length + super->payload + candidate->payload <=
+		       (v6 ? MAX_PACKET : super->limit4) &&
 	       super->fragment_count < MAX_SKB_FRAGS && same_ip(super, text) &&
 	       same_tcp(super, text, candidate);
 }
@@ -343,7 +368,8 @@ static void write_lengths(struct sk_buff *skb, bool v6, unsigned int ip_header)
 	if (v6) {
 		ipv6_hdr(skb)->payload_len = htons(skb->len - ip_header);
 	} else {
-		ip_hdr(skb)->tot_len = htons(skb->len);
+		/* 0 is what the stack writes there itself for what is longer. */
+		ip_hdr(skb)->tot_len = skb->len <= MAX_PACKET ? htons(skb->len) : 0;
 		ip_send_check(ip_hdr(skb));
 	}
 }

@@ -27,6 +27,7 @@ struct adit_rx_fragment {
 struct adit_rx_super {
 	struct adit_device *adit;
 	struct napi_struct *napi;
+	unsigned int limit4; /* bytes of an IPv4 super-packet */
 
 	/* The text that is being handled. */
 	struct adit_place place;

@@ -124,7 +124,7 @@ static bool send_single(struct adit_tx_batch *batch, struct adit_session *sessio
 {
 	u64 counter;
 
-	if (skb->len + ADIT_DATA_OVERHEAD + ADIT_CRYPTO_HEADROOM > ADIT_RUN_SIZE) {
+	if (skb->len + ADIT_DATA_OVERHEAD + ADIT_CRYPTO_HEADROOM > ADIT_RUN_ROOM) {
 		adit_drop(batch->adit, session->peer, ADIT_DROP_SEND_FAILED, 1);
 		adit_icmp_too_big(skb, READ_ONCE(batch->adit->dev->mtu));
 		kfree_skb(skb);

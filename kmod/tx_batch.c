@@ -16,6 +16,13 @@
 #define MAX_UDP_PAYLOAD (65535 - 20 - 8)
 #define HEADER sizeof(struct adit_message_data)
 
+unsigned int adit_tx_batch_segments_max(unsigned int mtu)
+{
+	unsigned int fit = MAX_UDP_PAYLOAD / (mtu + (unsigned int)ADIT_DATA_OVERHEAD);
+
+	return clamp(fit, 1U, (unsigned int)MAX_SEGMENTS);
+}
+
 void adit_tx_batch_init(struct adit_tx_batch *batch, struct adit_device *adit, s64 now)
 {
 	memset(batch, 0, sizeof(*batch));
@@ -103,22 +110,24 @@ added:
 	return true;
 }
 
-/* A place for a datagram with `padded` bytes of text; null without memory. */
+/*
+ * A place for a datagram with `padded` bytes of text, and where the cipher wants the text; null
+ * without memory.
+ */
 static u8 *take_place(struct adit_tx_batch *batch, unsigned int padded, struct adit_place *place)
 {
 	if (!adit_pages_take(batch->adit, adit_pages(ADIT_RING_TX), ADIT_CRYPTO_HEADROOM,
 			     padded + ADIT_DATA_OVERHEAD, place))
 		return NULL;
-	return place->data + HEADER;
+	return adit_seal_place(&batch->session->send, place->data + HEADER, padded);
 }
 
-/* The text of `length` bytes is in its place: pads, encrypts and adds it. */
-static bool finish(struct adit_tx_batch *batch, const struct adit_place *place,
+/* The text of `length` bytes is where the cipher wants it: pads, encrypts and adds it. */
+static bool finish(struct adit_tx_batch *batch, const struct adit_place *place, u8 *text,
 		   unsigned int length, unsigned int padded, u64 counter)
 {
 	struct adit_message_data *header = (struct adit_message_data *)place->data;
 	struct adit_session *session = batch->session;
-	u8 *text = place->data + HEADER;
 
 	memset(text + length, 0, padded - length);
 	header->header.type = ADIT_MESSAGE_DATA;
@@ -127,7 +136,7 @@ static bool finish(struct adit_tx_batch *batch, const struct adit_place *place,
 	header->header.reserved[1] = 0;
 	header->receiver_index = cpu_to_le32(session->remote_index);
 	header->counter = cpu_to_le64(counter);
-	if (!adit_seal(&session->send, text, padded, counter))
+	if (!adit_seal(&session->send, place->data + HEADER, text, padded, counter))
 		return false;
 	return append(batch, place, padded + ADIT_DATA_OVERHEAD);
 }
@@ -172,7 +181,8 @@ void adit_tx_batch_packet(struct adit_tx_batch *batch, struct adit_session *sess
 	if (!make_room(batch, session, tos, padded + ADIT_DATA_OVERHEAD))
 		goto failed;
 	text = take_place(batch, padded, &place);
-	if (!text || !copy_packet(skb, text) || !finish(batch, &place, skb->len, padded, counter))
+	if (!text || !copy_packet(skb, text) ||
+	    !finish(batch, &place, text, skb->len, padded, counter))
 		goto failed;
 	batch->data = true;
 	adit_count_device_tx(batch->adit, 1, skb->len);
@@ -194,7 +204,7 @@ void adit_tx_batch_own(struct adit_tx_batch *batch, struct adit_session *session
 	if (!text)
 		goto failed;
 	memcpy(text, bytes, length);
-	if (!finish(batch, &place, length, padded, counter))
+	if (!finish(batch, &place, text, length, padded, counter))
 		goto failed;
 	if (length > 0)
 		batch->data = true;
@@ -217,7 +227,7 @@ static bool add_segment(struct adit_tx_batch *batch, struct adit_session *sessio
 	if (!text)
 		return false;
 	adit_segment_write(segmenter, text);
-	if (!finish(batch, &place, length, padded, counter))
+	if (!finish(batch, &place, text, length, padded, counter))
 		return false;
 	batch->data = true;
 	return true;

@@ -31,6 +31,8 @@ struct adit_tx_batch {
 	bool data; /* not only keepalives */
 };
 
+/* So many packets of this length go into one outer super-packet. */
+unsigned int adit_tx_batch_segments_max(unsigned int mtu);
 void adit_tx_batch_init(struct adit_tx_batch *batch, struct adit_device *adit, s64 now);
 /*
  * Adds the packet of `skb`, whose network header is at its start, under this counter. The skb
