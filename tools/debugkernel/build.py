@@ -97,12 +97,17 @@ class Builder:
 
     def configure(self) -> None:
         """The smallest configuration there is, and all that the fragments want."""
-        self.output.mkdir(parents=True, exist_ok=True)
+        text = "".join(path.read_text() for path in self.kind.fragment_files())
         work = self.folder / "wanted.config"
-        work.write_text("".join(path.read_text() for path in self.kind.fragment_files()))
         target = self.output / ".config"
-        # Again in every attempt: an interrupted one may have left half of it. make compiles anew
-        # only what an option has changed for.
+        # Written last: an interrupted attempt leaves none.
+        marker = self.folder / "configured"
+        if marker.is_file() and marker.read_text() == text:
+            return
+        marker.unlink(missing_ok=True)
+        self.output.mkdir(parents=True, exist_ok=True)
+        work.write_text(text)
+        # make compiles anew only what an option has changed for.
         self.make("configuration", "tinyconfig")
         argv = [str(self.origin.tree / "scripts/kconfig/merge_config.sh"), "-m"]
         argv += ["-O", str(self.output), str(target), str(work)]
@@ -113,6 +118,7 @@ class Builder:
         lines = refused(wanted(self.kind), target.read_text())
         if lines:
             raise VmError(f"{self.origin.version} refuses:\n" + "\n".join(lines))
+        marker.write_text(text)
 
     def compile(self) -> None:
         say(f"compiling {self.kind.name} ({self.kind.looks_for}); the log is {self.log}")
