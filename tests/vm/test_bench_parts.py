@@ -121,8 +121,8 @@ class Goals(unittest.TestCase):
 class Plans(unittest.TestCase):
     def test_all(self) -> None:
         chosen = plan.choose([], [], [], 5)
-        self.assertEqual(chosen, plan.Plan(list(plan.SUBJECTS), list(plan.MEASURES),
-                                           list(plan.LINKS), 5, True))
+        measures = {link: list(plan.MEASURES) for link in plan.LINKS}
+        self.assertEqual(chosen, plan.Plan(list(plan.SUBJECTS), measures, 5, True))
         self.assertEqual(chosen.steps(), 3 + 6 * 7 * 2)
 
     def test_parts(self) -> None:
@@ -131,6 +131,10 @@ class Plans(unittest.TestCase):
         self.assertFalse(chosen.aead)
         self.assertEqual(chosen.steps(), 3)
         self.assertTrue(plan.choose(["aead"], [], [], 1).aead)
+        chosen = plan.choose([], ["tcp", "default/udp*"], [], 1)
+        told = {"default": ["tcp", "udp1372", "udp64"], "nic_like": ["tcp"]}
+        self.assertEqual(chosen.measures, told)
+        self.assertEqual(plan.choose([], ["default/ping"], [], 1).measures, {"default": ["ping"]})
 
     def test_wrong_names(self) -> None:
         for only, measures, links in ((["adit"], [], []), ([], ["udp"], []), ([], [], ["nic"])):

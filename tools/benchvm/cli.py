@@ -26,6 +26,7 @@ links:     {" ".join(plan.LINKS)}
 
   tools/bench-vm --only adit/chacha20-poly1305 --quick     # one figure, about a minute
   tools/bench-vm --only plain --only wireguard --only 'adit/*' --only aead --measure tcp
+  tools/bench-vm --measure default/ping --measure nic_like/tcp
   tools/bench-vm --json >figures.json                      # everything"""
 
 

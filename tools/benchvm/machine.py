@@ -37,8 +37,7 @@ def _argv(plan: Plan, series: str, build_dir: Path, profiler: Profiler | None) -
     argv += ["--include", f"{GUEST}:{GUEST_PLACE}/guest"]
     told = {
         "subjects": list(plan.subjects),
-        "measures": list(plan.measures),
-        "links": list(plan.links),
+        "measures": dict(plan.measures),
         "seconds": plan.seconds,
         "aead": None,
         "profile": profiler is not None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 ADIT = ("chacha20-poly1305", "aes-256-gcm", "aes-128-gcm")
@@ -23,15 +23,14 @@ class PlanError(Exception):
 class Plan:
     """`seconds` are virtual: of each stream."""
 
-    subjects: Sequence[str] = SUBJECTS
-    measures: Sequence[str] = MEASURES
-    links: Sequence[str] = LINKS
+    subjects: Sequence[str]
+    measures: Mapping[str, Sequence[str]]  # of each link
     seconds: int = SECONDS
     aead: bool = True
 
     def steps(self) -> int:
         """Lines of results that the guest will print."""
-        count = len(self.subjects) * len(self.measures) * len(self.links)
+        count = len(self.subjects) * sum(map(len, self.measures.values()))
         return count + (len(ADIT) if self.aead else 0)
 
 
@@ -42,17 +41,29 @@ def _name(subject: str) -> str:
 def choose(
     only: Iterable[str], measures: Iterable[str], links: Iterable[str], seconds: int
 ) -> Plan:
-    """The plan of these patterns, of which an empty list stands for all. PlanError if one fits
-    nothing."""
+    """The plan of these patterns, of which an empty list stands for all; a measure may be named for
+    one link alone, as LINK/MEASURE. PlanError if one fits nothing."""
     known = {AEAD: AEAD, **{_name(subject): subject for subject in SUBJECTS}}
     subjects = _matching(only, known)
+    chosen_links = _matching(links, {name: name for name in LINKS})
     return Plan(
         subjects=[subject for subject in subjects if subject != AEAD],
-        measures=_matching(measures, {name: name for name in MEASURES}),
-        links=_matching(links, {name: name for name in LINKS}),
+        measures=_measures(measures, chosen_links),
         seconds=seconds,
         aead=AEAD in subjects,
     )
+
+
+def _measures(patterns: Iterable[str], links: Iterable[str]) -> dict[str, Sequence[str]]:
+    whole = [pattern if "/" in pattern else f"*/{pattern}" for pattern in patterns]
+    names = _matching(whole, {f"{link}/{name}": f"{link}/{name}" for link in links
+                              for name in MEASURES})
+    result: dict[str, Sequence[str]] = {}
+    for link in links:
+        inside = [name.split("/")[1] for name in names if name.startswith(f"{link}/")]
+        if inside:
+            result[link] = inside
+    return result
 
 
 def _matching(patterns: Iterable[str], known: dict[str, str]) -> list[str]:

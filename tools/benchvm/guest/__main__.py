@@ -1,6 +1,6 @@
 """python3 -m guest PLAN: measures what the plan names, and prints a line of JSON for each result.
 
-The plan is JSON: {"subjects", "measures", "links", "seconds", "aead": path of the module or null,
+The plan is JSON: {"subjects", "measures" of each link, "seconds", "aead": path of the module or null,
 "profile": whether to say when a measurement begins, and to leave the kernel's symbols}.
 """
 
@@ -63,7 +63,7 @@ def measure_subject(link: str, name: str, plan: dict[str, Any]) -> None:
         subject = SUBJECTS[name]()
         # Addresses are resolved and handshakes done before anything counts.
         run(*within(SERVER), "ping", "-c", "3", "-i", "0.2", "-W", "5", subject.address)
-        for measure in plan["measures"]:
+        for measure in plan["measures"][link]:
             measure_one(link, name, subject, measure, plan)
 
 
@@ -74,7 +74,7 @@ def main() -> None:
         measure_aead(plan["aead"])
     if plan["profile"]:
         SYMBOLS.write_text(Path("/proc/kallsyms").read_text())
-    for link in plan["links"]:
+    for link in plan["measures"]:
         for name in plan["subjects"]:
             try:
                 measure_subject(link, name, plan)
