@@ -24,7 +24,8 @@ ADIT_VM_PACKAGES=(
   qemu-system-x86 busybox-static kmod cpio zstd make gcc-12 libelf1 ethtool conntrack findutils
 )
 ADIT_TEST_PACKAGES=(
-  "${ADIT_LAB_PACKAGES[@]}" "${ADIT_VM_PACKAGES[@]}" wireguard-go clang-format shellcheck
+  "${ADIT_LAB_PACKAGES[@]}" "${ADIT_VM_PACKAGES[@]}" wireguard-go clang-format shellcheck natpmpc
+  python3-libtorrent
 )
 # What scripts/test --full needs beside them: to build the kernels of tools/debug-kernel, and to read
 # the module's source.

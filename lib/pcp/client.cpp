@@ -60,7 +60,7 @@ void Client::usePaths(const std::vector<Path>& paths) {
   });
   for (const Path& path : paths) {
     if (std::ranges::find(servers_, path, &Server::path) == servers_.end()) {
-      askAgain(servers_.emplace_back(Server{.path = path}), false);
+      askAgain(servers_.emplace_back(Server{.path = path}));
     }
   }
 }
@@ -222,11 +222,9 @@ bool Client::epochIsValid(Server& server, std::uint32_t epoch) const {
   return passed + 2 >= server_delta - server_delta / 16 && server_delta + 2 >= passed - passed / 16;
 }
 
-void Client::askAgain(const Server& server, bool refusedOnly) {
+void Client::askAgain(const Server& server) {
   for (Entry& entry : entries_) {
-    const bool concerned =
-        !refusedOnly || entry.kind == MappingState::Kind::Refused || entry.retry != nanoseconds{};
-    if (!entry.leaving && !entry.duplicate && concerned && serverOf(entry) == &server) {
+    if (!entry.leaving && !entry.duplicate && serverOf(entry) == &server) {
       entry.due = clock_.now();
       entry.retry = {};
       entry.attempts = 0;
@@ -261,9 +259,10 @@ void Client::receive(std::span<const std::uint8_t> message, const IpAddress& sou
   }
   server->waitingSince.reset();
   server->refusesPort = server->otherVersion = false;
-  const bool valid = epochIsValid(*server, response->epoch);
-  if (!valid || response->opcode == Opcode::Announce) {
-    askAgain(*server, valid);
+  // A server that has lost its state soon after it started has much the same epoch again. One that
+  // announces itself has a reason to.
+  if (!epochIsValid(*server, response->epoch) || response->opcode == Opcode::Announce) {
+    askAgain(*server);
   }
   if (response->opcode == Opcode::Map) {
     answered(*entry, *server, *response);

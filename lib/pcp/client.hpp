@@ -154,7 +154,7 @@ class Client {
   void transmit(Entry& entry, const Server& server, std::uint32_t lifetime);
   void scheduleRetry(Entry& entry);
   void scheduleRenewal(Entry& entry);
-  void askAgain(const Server& server, bool refusedOnly);
+  void askAgain(const Server& server);
   /// Whether the server has kept its mappings since its last answer.
   bool epochIsValid(Server& server, std::uint32_t epoch) const;
   void answered(Entry& entry, Server& server, const Response& response);

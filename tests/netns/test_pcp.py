@@ -6,6 +6,7 @@ Topology: `Home` in lab/topology.py.
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from lab import (
     wait_until,
 )
 from lab import pcp
+from lab.torrent import torrent
 
 SERVER, NAS, OTHER = "10.10.0.1", "10.10.0.2", "10.10.0.3"
 GRANTS = "tcp/18000-18100, udp/18000-18100"
@@ -98,9 +100,8 @@ def leases(server: Adit) -> list[str]:
 
 
 def has_leases(server: Adit, *wanted: str) -> None:
-    wait_until(
-        lambda: leases(server) == sorted(set(wanted)), 20, f"the server's leases are {list(wanted)}"
-    )
+    what = f"the server's leases are {list(wanted)}"
+    wait_until(lambda: leases(server) == sorted(wanted), 20, what)
 
 
 def fetches(net: Home, port: int, timeout: float = 5) -> str | None:
@@ -112,8 +113,22 @@ def fetches(net: Home, port: int, timeout: float = 5) -> str | None:
 
 
 def table(server: Adit) -> str:
-    """Rules and sets of the server's table, without what counts."""
-    return server.where.run("nft", "-s", "list", "table", "inet", f"adit_{server.name}").out
+    """Rules and sets of the server's table, without what counts; empty where there is none."""
+    argv = ("nft", "-s", "list", "table", "inet", f"adit_{server.name}")
+    return server.where.run(*argv, check=False).out
+
+
+def elements(server: Adit, port: int) -> list[str]:
+    """The elements of all sets that name a port."""
+    argv = ("nft", "-j", "list", "table", "inet", f"adit_{server.name}")
+    listing = json.loads(server.where.run(*argv).out)["nftables"]
+    sets = [entry for part in listing for entry in part.values() if "elem" in entry]
+    return sorted(
+        f"{entry['name']}: {json.dumps(element)}"
+        for entry in sets
+        for element in entry["elem"]
+        if str(port) in json.dumps(element)
+    )
 
 
 def ask(net: Home, packet: bytes, source: str = NAS) -> pcp.Answer:
@@ -148,6 +163,20 @@ def natpmpc_gets_and_returns_a_port(lab: Lab) -> None:
     expect(fetches(net, 18080, timeout=2) is None, "the port is closed again")
 
 
+@scenario(seconds=90)
+def a_torrent_client_asks_by_pcp(lab: Lab) -> None:
+    """libtorrent, on a machine whose default route is the tunnel."""
+    net, server, nas = tunnels(lab, Setup(allow="tcp+udp/6881", nas_extra=["Table = off"]))
+    net.nas.ip("route", "replace", net.server_address, "via", "192.168.50.1")
+    net.nas.ip("route", "replace", "default", "via", SERVER, "dev", nas.name)
+    client = torrent(net.nas, NAS, 6881)
+    has_leases(server, "tcp/6881", "udp/6881")
+    lease = requests(server, "lease")["tcp/6881"]
+    expect(lease["protocol"] == "PCP" and lease["target"] == f"{NAS}:6881", f"by PCP: {lease}")
+    client.stop()
+    has_leases(server)
+
+
 @scenario(seconds=120)
 def the_nas_s_own_file_asks(lab: Lab) -> None:
     """[Map] in the NAS's file alone; refusals on both sides; reload and down give ports back."""
@@ -178,14 +207,13 @@ def the_nas_s_own_file_asks(lab: Lab) -> None:
     expect(reason in states["tcp/2222"]["reason"], f"status of the refused one: {states}")
     expect("tcp/2222" in nas.cli("status", nas.name).out, "the text of status has it")
 
-    before = table(server)
+    before = elements(server, 18080)
     nas.spec.maps = [maps[0], ["Listen = tcp/18090", f"To = {NAS}:81"]]
     nas.write()
     nas.cli("reload", nas.name)
     has_leases(server, "tcp/18080", "tcp/18090")
     expect(fetches(net, 18080) == web.sha256, "the mapping that stayed still works")
-    kept = [line for line in before.splitlines() if "18080" in line]
-    expect(all(line in table(server) for line in kept), "its elements are untouched")
+    expect(bool(before) and elements(server, 18080) == before, "its elements are untouched")
     nas.down()
     expect(leases(server) == [], "down has given the ports back")
     expect(fetches(net, 18080, timeout=2) is None, "the port is closed")
@@ -220,7 +248,9 @@ def restarts_lose_nothing(lab: Lab) -> None:
     for path in (net.server.dir / "state").rglob("leases.json"):
         path.unlink()
     server.up()
-    ping(net.nas, SERVER)
+    # With traffic, a peer notices after fifteen seconds that its session is gone.
+    probe = ("ping", "-c", "1", "-W", "1", SERVER)
+    wait_until(lambda: net.nas.run(*probe, check=False).code == 0, 60, "a new session")
     has_leases(server, "tcp/18080")
     expect(fetches(net, 18080) == web.sha256, "the file")
     server.down()
@@ -329,7 +359,7 @@ def guards(lab: Lab) -> None:
 
 @scenario(seconds=90)
 def malformed_requests_disturb_nothing(lab: Lab) -> None:
-    """By the RFC's errors, and then ten thousand bytes at random."""
+    """Answered by the RFC's errors, or not at all; the fuzzer of tests/fuzz sends more."""
     net, server, nas = tunnels(lab, Setup(nas_extra=["Table = reply"]))
     good = pcp.map_request(NAS, 80, 18080)
     expect(ask(net, good).result == pcp.SUCCESS, "a good one first")
@@ -350,9 +380,9 @@ def malformed_requests_disturb_nothing(lab: Lab) -> None:
         silence = pcp.exchange(net.nas, NAS, SERVER, packet, seconds=0.3)
         expect(silence == b"", f"{packet[:4].hex()} is not answered")
     noise = random.Random(5351)
-    for _ in range(40):
+    for _ in range(12):
         size = noise.randrange(2, 200)
-        packet = noise.choice((b"\x02\x01", b"\x00\x02", b"\x02\x00")) + noise.randbytes(size)
+        packet = noise.choice((b"\x02\x01", b"\x00\x07", b"\x02\x00")) + noise.randbytes(size)
         pcp.exchange(net.nas, NAS, SERVER, packet, seconds=0.05)
     expect(leases(server) == ["tcp/18080"], "the lease is what it was")
     expect(ask(net, good).result == pcp.SUCCESS, "and the server answers")

@@ -158,10 +158,10 @@ TEST_CASE_METHOD(ClientFixture, "a server that lost its state is asked again at 
     client.poll();
     CHECK(sent.size() == 4);
   }
-  SECTION("not by one that only says that it is there") {
+  SECTION("by an announcement whatever its epoch: it has a reason") {
     client.receive(build(Response{.opcode = Opcode::Announce, .epoch = 700}), path.server);
     client.poll();
-    CHECK(sent.size() == 2);
+    CHECK(sent.size() == 4);
   }
   SECTION("by any answer") {
     clock.time += 1400s;
