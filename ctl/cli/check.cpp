@@ -1,4 +1,5 @@
 // check and strip: what a configuration file says, without touching anything.
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +8,7 @@
 #include "cli/output.hpp"
 #include "cli/strip.hpp"
 #include "config/parser.hpp"
+#include "control/kernel_module.hpp"
 #include "control/paths.hpp"
 
 namespace adit::cli {
@@ -42,6 +44,21 @@ Json toJson(const config::Diagnostic& diagnostic) {
   return json;
 }
 
+/// A file may be written on one machine for another, so this is a warning only.
+std::optional<config::Diagnostic> warnOfBackend(const config::Outcome& outcome,
+                                                const std::filesystem::path& file) {
+  if (!outcome.ok() || outcome.config->interface.backend != config::Backend::Kernel) return {};
+  const auto obstacle = control::kernelModuleObstacle(control::kernelRelease());
+  if (!obstacle) return {};
+  config::Diagnostic warning;
+  warning.severity = config::Severity::Warning;
+  warning.location.file = std::make_shared<const std::string>(file.string());
+  warning.message =
+      fmt::format("Backend = kernel does not work on this machine: {}: {}, or use Backend = auto",
+                  obstacle->reason, obstacle->remedy);
+  return warning;
+}
+
 int checkAsJson(const std::filesystem::path& file) {
   const config::Outcome outcome = config::load(file);
   Json json;
@@ -50,6 +67,9 @@ int checkAsJson(const std::filesystem::path& file) {
   json["diagnostics"] = Json::array();
   for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
     json["diagnostics"].push_back(toJson(diagnostic));
+  }
+  if (const auto warning = warnOfBackend(outcome, file)) {
+    json["diagnostics"].push_back(toJson(*warning));
   }
   const int status = print(json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
   return outcome.ok() ? status : kFailure;
@@ -61,6 +81,9 @@ int check(const CheckArguments& arguments) {
   if (arguments.json) return checkAsJson(*file);
   const auto outcome = checkConfig(*file);
   if (!outcome) return kFailure;
+  if (const auto warning = warnOfBackend(*outcome, *file)) {
+    fmt::print(stderr, "{}\n", warning->toString());
+  }
   return print(fmt::format("{}: ok ({}, {})\n", file->string(),
                            plural(outcome->config->peers.size(), "peer"),
                            plural(outcome->config->maps.size(), "mapping")));
@@ -91,7 +114,7 @@ void addCheckCommands(CLI::App& app, Action& action) {
                          "one JSON object: ok, file, diagnostics with file, line and column");
   checkCommand->footer(
       "Every mistake is listed as FILE:LINE:COLUMN: what is wrong, what is right. Keys are never "
-      "printed.\n"
+      "printed. Backend = kernel gets a warning where this machine cannot have adit.ko.\n"
       "Example:\n"
       "  adit check ./adit0.conf");
   checkCommand->callback(

@@ -62,6 +62,13 @@ bool leftInKernel(const std::string& name) {
   return link && *link && (*link)->kind == adit::dataplane::kernel::kLinkKind;
 }
 
+/// Root sees the holder of every socket but those that the kernel has for itself.
+std::string holderOf(const adit::nat::Listener& listener) {
+  return listener.process.empty()
+             ? "the kernel, for a tunnel (adit.ko, WireGuard or the like: `ip -d link`)"
+             : listener.toString();
+}
+
 /// The file is read again by the daemon proper; here its errors come before anything is made, and
 /// a taken port is found while there are the rights to say who has it.
 Result<void> checkBefore(const NamedConfig& named) {
@@ -82,7 +89,7 @@ Result<void> checkBefore(const NamedConfig& named) {
     if (listener.protocol == adit::nat::Protocol::Udp && listener.port == port) {
       return adit::fail(
           "{}: UDP port {} is taken by {}; choose another ListenPort or stop the other program",
-          named.file.string(), port, listener.toString());
+          named.file.string(), port, holderOf(listener));
     }
   }
   return {};

@@ -3,14 +3,10 @@
 #include <sys/utsname.h>
 
 #include <cerrno>
+#include <fstream>
 
 namespace adit::control {
 namespace {
-
-std::string kernelRelease() {
-  utsname names{};
-  return ::uname(&names) == 0 ? names.release : "this kernel";
-}
 
 ModuleUnavailable explainOpenFailure(const Error& error) {
   switch (error.code) {
@@ -25,7 +21,38 @@ ModuleUnavailable explainOpenFailure(const Error& error) {
   }
 }
 
+/// modules.dep names every module that modprobe finds, each in a line that begins with its path; a
+/// compressed one ends in .ko.xz or the like. modules.builtin is the same for what needs no
+/// loading.
+bool isListed(const std::filesystem::path& index) {
+  std::ifstream file(index);
+  for (std::string line; std::getline(file, line);) {
+    const std::string path = line.substr(0, line.find(':'));
+    if (std::filesystem::path(path).filename().string().starts_with("adit.ko")) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string kernelRelease() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.release : "this kernel";
+}
+
+std::optional<ModuleUnavailable> kernelModuleObstacle(const std::string& kernel,
+                                                      const std::filesystem::path& root) {
+  std::error_code ignored;
+  if (std::filesystem::exists(root / "sys/module/adit", ignored)) return std::nullopt;
+  const auto modules = root / "lib/modules" / kernel;
+  if (!isListed(modules / "modules.dep") && !isListed(modules / "modules.builtin")) {
+    return explainLoadFailure(Error{"", ENOENT}, kernel);
+  }
+  char disabled = '0';
+  std::ifstream(root / "proc/sys/kernel/modules_disabled") >> disabled;
+  if (disabled == '1') return explainLoadFailure(Error{"", EPERM}, kernel);
+  return std::nullopt;
+}
 
 ModuleUnavailable explainLoadFailure(const Error& error, const std::string& kernel) {
   switch (error.code) {

@@ -1,8 +1,10 @@
 // Getting at adit.ko, and saying why that does not work and what would help.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "control/privileged.hpp"
@@ -25,5 +27,12 @@ tl::expected<std::unique_ptr<netlink::GenlChannel>, ModuleUnavailable> openKerne
 
 /// What an error of Privileged::loadModule() means; `kernel` is the release of the running one.
 ModuleUnavailable explainLoadFailure(const Error& error, const std::string& kernel);
+
+/// Whether adit.ko could be had on this machine, found out without rights and without loading it:
+/// nothing, or what is in the way for sure. `root` is where proc, sys and lib are.
+std::optional<ModuleUnavailable> kernelModuleObstacle(const std::string& kernel,
+                                                      const std::filesystem::path& root = "/");
+/// The release of the running kernel.
+std::string kernelRelease();
 
 }  // namespace adit::control

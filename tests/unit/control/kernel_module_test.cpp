@@ -3,11 +3,14 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 
 #include "control/module_loader.hpp"
 #include "dataplane/kernel/kernel.hpp"
 #include "dataplane/kernel_fake.hpp"
 #include "fake_kernel.hpp"
+#include "privileged_fixture.hpp"
 
 using namespace adit;
 using namespace adit::control;
@@ -123,4 +126,32 @@ TEST_CASE("what modprobe prints is told apart, of kmod and of busybox") {
                         false) == EACCES);
   CHECK(code("modprobe: ERROR: could not insert 'adit': Invalid argument") == 0);
   CHECK(code("") == 0);
+}
+
+TEST_CASE("what is in the way of adit.ko is known without rights") {
+  namespace fs = std::filesystem;
+  const ScratchDirectory scratch;
+  const fs::path& root = scratch.path();
+  const auto write = [&](const fs::path& path, const std::string& text) {
+    fs::create_directories((root / path).parent_path());
+    std::ofstream(root / path) << text;
+  };
+  const auto obstacle = [&] { return kernelModuleObstacle("6.1.0-9-test", root); };
+  const fs::path modules = "lib/modules/6.1.0-9-test";
+
+  REQUIRE(obstacle());
+  CHECK(obstacle()->reason == "adit.ko is not installed for Linux 6.1.0-9-test");
+  write(modules / "modules.dep", "kernel/net/other.ko: kernel/adit.ko\nupdates/radit.ko:\n");
+  CHECK(obstacle());
+  write(modules / "modules.dep", "kernel/net/other.ko:\nupdates/adit.ko.xz: kernel/gcm.ko\n");
+  CHECK_FALSE(obstacle());
+  write("proc/sys/kernel/modules_disabled", "1\n");
+  REQUIRE(obstacle());
+  CHECK_THAT(obstacle()->reason, Contains("takes no modules"));
+  write("proc/sys/kernel/modules_disabled", "0\n");
+  CHECK_FALSE(obstacle());
+  // Loaded is loaded, from wherever.
+  fs::remove_all(root / modules);
+  fs::create_directories(root / "sys/module/adit");
+  CHECK_FALSE(obstacle());
 }
