@@ -21,8 +21,14 @@ void addSetCommands(CLI::App& app, Action& action);
 void addLifecycleCommands(CLI::App& app, Action& action);
 /// save
 void addSaveCommand(CLI::App& app, Action& action);
+/// map list, add, del and check
+void addMapCommands(CLI::App& app, Action& action);
+/// trace
+void addTraceCommand(CLI::App& app, Action& action);
 /// status
 void addStatusCommand(CLI::App& app, Action& action);
+/// tune plan, apply, revert, status
+void addTuneCommands(CLI::App& app, Action& action);
 /// check, strip
 void addCheckCommands(CLI::App& app, Action& action);
 

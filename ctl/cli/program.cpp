@@ -71,7 +71,10 @@ void addHelpCommand(CLI::App& app, Action& action) {
 void addCommands(CLI::App& app, Action& action) {
   addLifecycleCommands(app, action);
   addStatusCommand(app, action);
+  addMapCommands(app, action);
+  addTraceCommand(app, action);
   addCheckCommands(app, action);
+  addTuneCommands(app, action);
   addShowCommands(app, action);
   addSetCommands(app, action);
   addSaveCommand(app, action);

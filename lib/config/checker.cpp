@@ -174,13 +174,6 @@ void checkPort(const Draft& draft, Diagnostics& diagnostics) {
                                   reference(waiting->keys.header, here)));
 }
 
-/// What the grammar has and this version does not do yet.
-void warnOfUnapplied(const Draft& draft, Diagnostics& diagnostics) {
-  if (draft.hasTune && draft.tune.profile != TuneConfig::Profile::Off) {
-    diagnostics.warning(draft.tuneKeys.header, "[Tune] is not applied by this version");
-  }
-}
-
 }  // namespace
 
 bool holdEverything(const std::vector<Prefix>& prefixes, int family) {
@@ -242,7 +235,6 @@ void check(Draft& draft, Dialect dialect, Diagnostics& diagnostics) {
   // Among errors these would only distract.
   if (dialect == Dialect::Adit && !diagnostics.hasErrors()) {
     checkPort(draft, diagnostics);
-    warnOfUnapplied(draft, diagnostics);
   }
 }
 

@@ -365,6 +365,9 @@ Result<std::vector<std::string>> cleanUp(const std::string& name, Privileged& pr
     note(privileged.setDns({}, {}));
   }
   Reconciler reconciler(*kernel->routing, *kernel->firewall, privileged, *undo, [] {});
+  for (std::string& failure : DeviceTune::cleanUp(volatileDirectory(name) / kTuneRecord)) {
+    failures.push_back(std::move(failure));
+  }
   for (std::string& failure : reconciler.remove(name)) {
     failures.push_back(std::move(failure));
   }

@@ -59,6 +59,7 @@ Device::Device(const DeviceParts& parts, DeviceOptions options, UndoRecord undo)
       timestamps_(parts.clock, parts.state, parts.state.mark()),
       sessions_(parts.clock, parts.random, timestamps_, *this, options_.timing),
       reconciler_(parts.routing, parts.firewall, parts.privileged, undo_, [this] { saveUndo(); }),
+      tune_(parts.privileged, options_.name, options_.undoFile.parent_path() / kTuneRecord),
       dataPlaneEvents_(parts.loop.watch(parts.dataPlane.eventDescriptor(), EPOLLIN,
                                         [this](std::uint32_t) {
                                           parts_.dataPlane.dispatch(*this);
@@ -171,6 +172,7 @@ Result<void> Device::start(const config::Outcome& outcome) {
     suspendCheck_.schedule(parts_.clock.now() + std::chrono::seconds(5));
   });
   suspendCheck_.schedule(parts_.clock.now());
+  tune_.watch(parts_.loop, parts_.clock, [this] { reconcile(); });
   return {};
 }
 
@@ -197,6 +199,7 @@ Result<ReconcileReport> Device::applyNetwork() {
   }
   auto report = reconciler_.apply(desired_, facts_.interfaceIndex);
   if (report) {
+    tune_.apply(config_, *report);
     warnings_ = report->warnings;
     if (!desired_.mapsInactive.empty()) {
       warnings_.push_back("no mapping is active: " + desired_.mapsInactive);
@@ -278,6 +281,9 @@ std::vector<std::string> Device::undo() {
   }
   if (undo_.dns) {
     note(parts_.privileged.setDns({}, {}));
+  }
+  for (std::string& failure : tune_.revert()) {
+    failures.push_back(std::move(failure));
   }
   for (std::string& failure : reconciler_.remove(options_.name)) {
     failures.push_back(std::move(failure));

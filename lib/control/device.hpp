@@ -12,6 +12,7 @@
 #include "control/device_api.hpp"
 #include "control/device_pcp_client.hpp"
 #include "control/device_pcp_server.hpp"
+#include "control/device_tune.hpp"
 #include "control/endpoint_policy.hpp"
 #include "control/event_loop.hpp"
 #include "control/handshake_trouble.hpp"
@@ -171,6 +172,7 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   [[nodiscard]] const Peer* peerFor(const IpAddress& address) const;
   /// Why a mapping that is in the kernel may not work all the same; empty when nothing is known.
   [[nodiscard]] std::string remarkOn(const nat::Mapping& mapping) const;
+  [[nodiscard]] std::string remarkOnGateway(const nat::Mapping& mapping) const;
 
   // device_pcp.cpp: ports that peers ask for, and that this host asks for
   /// Before the network is derived: which leases still hold.
@@ -195,6 +197,7 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   noise::TimestampSource timestamps_;
   noise::Sessions sessions_;
   Reconciler reconciler_;
+  DeviceTune tune_;
 
   config::Config config_;
   std::vector<config::FileStamp> files_;

@@ -36,6 +36,12 @@ class Privileged {
   /// Writes a file below /proc/sys/net and returns its old value. `path` is relative to /proc/sys.
   virtual Result<std::string> writeSysctl(const std::string& path, const std::string& value) = 0;
 
+  /// Writes a file of the kernel's that the loaded configuration has tuned (lib/tune); `path` is
+  /// relative to the root of the file system. errno in the error's code.
+  virtual Result<void> writeTuned(const std::string& path, const std::string&) {
+    return fail("{}: nobody writes what is tuned", path);
+  }
+
   /// Hands the interface's DNS servers and search domains to resolvconf(8), as wg-quick does; empty
   /// lists withdraw them.
   virtual Result<void> setDns(const std::vector<IpAddress>& servers,

@@ -116,7 +116,8 @@ DirectPrivileged::DirectPrivileged(std::string interface, std::string configFile
                                    PrivilegedSystem system)
     : interface_(std::move(interface)),
       configFile_(std::move(configFile)),
-      system_(std::move(system)) {}
+      system_(std::move(system)),
+      tuneWriter_(interface_, system_.tuneRoot) {}
 
 Command DirectPrivileged::shell(const std::string& text) const {
   std::vector<std::string> environment{fmt::format("PATH={}", system_.searchPath),
@@ -208,6 +209,12 @@ Result<std::string> DirectPrivileged::writeSysctl(const std::string& path,
                                                   const std::string& value) {
   if (auto allowed = checkSysctl(path); !allowed) return refused(allowed.error());
   return writeSysctlFile(system_.sysctlRoot, path, value);
+}
+
+Result<void> DirectPrivileged::writeTuned(const std::string& path, const std::string& value) {
+  auto written = tuneWriter_.write(config_ ? &*config_ : nullptr, path, value);
+  if (!written && written.error().code == EACCES) return refused(written.error());
+  return written;
 }
 
 std::string DirectPrivileged::resolvconfName() const {

@@ -9,6 +9,7 @@
 
 #include "control/privileged.hpp"
 #include "control/privileged_command.hpp"
+#include "control/privileged_tune.hpp"
 #include "control/sysctl_file.hpp"
 
 namespace adit::control {
@@ -19,6 +20,8 @@ struct PrivilegedSystem {
   /// is config::load().
   std::function<config::Outcome(const std::string& file)> readConfig;
   std::string sysctlRoot = kSysctlRoot;
+  /// Below which what is tuned lies.
+  std::string tuneRoot = "/";
   std::string tunDevice = "/dev/net/tun";
   /// Names the interfaces that Debian's resolvconf ranks; see resolvconf(8).
   std::string resolvconfOrder = "/etc/resolvconf/interface-order";
@@ -37,6 +40,7 @@ class DirectPrivileged final : public Privileged {
   config::Outcome loadConfig() override;
   Result<void> runHooks(HookKind kind) override;
   Result<std::string> writeSysctl(const std::string& path, const std::string& value) override;
+  Result<void> writeTuned(const std::string& path, const std::string& value) override;
   /// Only servers and domains of the configuration in force.
   Result<void> setDns(const std::vector<IpAddress>& servers,
                       const std::vector<std::string>& search) override;
@@ -54,6 +58,7 @@ class DirectPrivileged final : public Privileged {
   std::string interface_;
   std::string configFile_;
   PrivilegedSystem system_;
+  TuneWriter tuneWriter_;
   /// The last configuration without errors.
   std::optional<config::Config> config_;
 };

@@ -13,7 +13,8 @@ enum class Request : std::uint8_t {
   WriteSysctl,
   SetDns,
   LoadModule,
-  OpenTun
+  OpenTun,
+  WriteTuned
 };
 enum class Status : std::uint8_t { Done, Failed };
 
@@ -99,6 +100,13 @@ Result<std::string> RemotePrivileged::writeSysctl(const std::string& path,
   return Decoder(answer->bytes).text();
 }
 
+Result<void> RemotePrivileged::writeTuned(const std::string& path, const std::string& value) {
+  Encoder request = requestOf(Request::WriteTuned);
+  request.value(path);
+  request.value(value);
+  return withoutValue(call(std::move(request)));
+}
+
 Result<void> RemotePrivileged::setDns(const std::vector<IpAddress>& servers,
                                       const std::vector<std::string>& search) {
   Encoder request = requestOf(Request::SetDns);
@@ -141,6 +149,8 @@ Answer PrivilegedServer::handle(std::span<const std::uint8_t> request) {
       return runHooks(decoder);
     case Request::WriteSysctl:
       return writeSysctl(decoder);
+    case Request::WriteTuned:
+      return writeTuned(decoder);
     case Request::SetDns:
       return setDns(decoder);
     case Request::LoadConfig:
@@ -176,6 +186,13 @@ Answer PrivilegedServer::writeSysctl(Decoder& request) {
   Encoder payload;
   payload.value(*old);
   return done(payload.take());
+}
+
+Answer PrivilegedServer::writeTuned(Decoder& request) {
+  const std::string path = request.text();
+  const std::string value = request.text();
+  if (!request.finished()) return malformed();
+  return plain(privileged_.writeTuned(path, value));
 }
 
 Answer PrivilegedServer::setDns(Decoder& request) {

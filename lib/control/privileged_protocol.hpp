@@ -24,6 +24,7 @@ class RemotePrivileged final : public Privileged {
   config::Outcome loadConfig() override;
   Result<void> runHooks(HookKind kind) override;
   Result<std::string> writeSysctl(const std::string& path, const std::string& value) override;
+  Result<void> writeTuned(const std::string& path, const std::string& value) override;
   Result<void> setDns(const std::vector<IpAddress>& servers,
                       const std::vector<std::string>& search) override;
   Result<void> loadModule() override;
@@ -52,6 +53,7 @@ class PrivilegedServer {
  private:
   Answer loadConfig();
   Answer writeSysctl(Decoder& request);
+  Answer writeTuned(Decoder& request);
   Answer setDns(Decoder& request);
   Answer runHooks(Decoder& request);
   Answer openTun();

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -92,6 +93,23 @@ std::string defaultNicV6(const Files& files) {
   return {};
 }
 
+/// Adds the devices below `name` that have hardware. `depth` ends what a loop would not.
+void addHardwareBelow(const Files& files, const std::string& name, unsigned depth,
+                      std::vector<std::string>& found) {
+  constexpr std::string_view kLower = "lower_";
+  const std::string folder = "sys/class/net/" + name;
+  if (!files.resolve(folder + "/device").empty()) {
+    if (std::ranges::find(found, name) == found.end()) found.push_back(name);
+    return;
+  }
+  if (depth == 0) return;
+  for (const std::string& entry : files.list(folder)) {
+    if (entry.starts_with(kLower)) {
+      addHardwareBelow(files, entry.substr(kLower.size()), depth - 1, found);
+    }
+  }
+}
+
 }  // namespace
 
 Result<std::string> RootedFiles::read(const std::string& path) const {
@@ -150,6 +168,15 @@ std::unique_ptr<NicControl> noNicControl() {
 std::string defaultNic(const Files& files) {
   const std::string nic = defaultNicV4(files);
   return nic.empty() ? defaultNicV6(files) : nic;
+}
+
+std::vector<std::string> nicsBehind(const Files& files, const std::string& name) {
+  // A VLAN on a bond on a bridge is three deep.
+  constexpr unsigned kDeepest = 8;
+  std::vector<std::string> found;
+  addHardwareBelow(files, name, kDeepest, found);
+  std::ranges::sort(found);
+  return found.empty() ? std::vector{name} : found;
 }
 
 }  // namespace adit::tune

@@ -67,5 +67,7 @@ struct Machine {
 /// The NIC of the IPv4 default route with the smallest metric (/proc/net/route), else of the IPv6
 /// one; empty where there is none.
 std::string defaultNic(const Files& files);
+/// The NICs behind a bridge, a bond or a VLAN; `name` itself where there are none.
+std::vector<std::string> nicsBehind(const Files& files, const std::string& name);
 
 }  // namespace adit::tune
