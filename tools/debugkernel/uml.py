@@ -40,7 +40,8 @@ class UmlMachine(Machine):
             *prefix,
             *(str(kernel), f"mem={options.memory}M", f"initrd={initrd}"),
             *("console=tty0", "loglevel=5", "oops=panic", "cryptomgr.notests"),
-            *("con=null", "ssl=null", *options.append),
+            # Its files go with the run's.
+            *("con=null", "ssl=null", f"uml_dir={initrd.parent}", *options.append),
         ]
 
     def channel(self, name: str, descriptor: int) -> list[str]:

@@ -146,7 +146,8 @@ def _judge(outcome: Outcome, options: argparse.Namespace, reader: LogReader) -> 
         say("not everything could be fetched")
     if complaints and not options.allow_warnings:
         say("the kernel complains:")
-        print(reader.excerpt(outcome.log or outcome.console), file=sys.stderr)
+        text = outcome.log if reader.troubles(outcome.log) else outcome.console
+        print(reader.excerpt(text), file=sys.stderr)
         return outcome.status or KERNEL_COMPLAINED
     return outcome.status or int(outcome.fetch_failed)
 
