@@ -29,7 +29,8 @@ foreach(kernel uml kasan kcsan)
   set_tests_properties("debug/${kernel}: build" PROPERTIES
     LABELS "vm;debug" TIMEOUT 7200 PROCESSORS 2 SKIP_RETURN_CODE 77
     FIXTURES_SETUP "debug kernel ${kernel}")
-  adit_debug_test("the module's own tests" ${kernel} 2400
+  adit_debug_test("the module's own tests" ${kernel} 3600
+    --env ADIT_TEST_CYCLES=10 --env ADIT_TEST_SECONDS=30
     -- python3 tests/vm/module/check_module.py)
 endforeach()
 

@@ -8,7 +8,7 @@ import re
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
@@ -134,8 +134,9 @@ class Genl:
             self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
         self.socket.bind((0, 0))
         self.socket.settimeout(30)
-        # SO_RCVBUFFORCE: room for the events of many peers.
-        self.socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
+        # SO_RCVBUFFORCE: room for the events of many peers. Not for the unprivileged.
+        with suppress(PermissionError):
+            self.socket.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)
         self.port = self.socket.getsockname()[0]
         for option in (NETLINK_EXT_ACK, NETLINK_CAP_ACK):
             self.socket.setsockopt(SOL_NETLINK, option, 1)

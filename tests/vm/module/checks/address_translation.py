@@ -70,8 +70,11 @@ def persistent_keepalive_keeps_the_router_from_forgetting(net: Topology) -> None
         assert no_answer(net.b, net.a.inner())
         expect(net.a.request("SET_PEER", peer(1, keepalive=1)), 0)
         with Wire("mod-b") as wire:
+            begin = time.time()
             time.sleep(2 * FORGETS + 2)
-            assert 3 <= len(keepalives(wire, 0)) <= 2 * FORGETS + 3
+            times = keepalives(wire, 0)
+        # One a second, on a machine that may be slow; without them the way back had been closed.
+        assert FORGETS < len(times) <= time.time() - begin + 2, [at - begin for at in times]
         assert ping(net.b, net.a.inner(), count=1)
         # Off again.
         expect(net.a.request("SET_PEER", peer(1, keepalive=0)), 0)

@@ -12,7 +12,7 @@ from adit_genl import C, Genl, device
 from topology import Topology
 
 from .refusals import state
-from .support import test
+from .support import test, write
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
@@ -90,6 +90,8 @@ def the_owner_of_a_namespace_may_all_in_it(net: Topology) -> None:
 
     def owner() -> None:
         unshare(CLONE_NEWUSER | CLONE_NEWNET)
+        # Root there, so that programs that it starts keep its capabilities.
+        write("/proc/self/uid_map", "0 0 1")
         assert os.system("ip link add own0 type adit && ip link set own0 up") == 0
         genl = Genl()
         answer = genl.request(C["ADIT_CMD_GET_DEVICE"], dump=True)
