@@ -28,6 +28,12 @@ Builds kernels that look for errors, once, into the cache, and runs commands in 
 all options of tools/vm (see its --help), and returns its exit status."""
 
 
+class SlowMachine(Machine):
+    """QEMU with a kernel that checks each access to memory."""
+
+    BOOT_SECONDS = 600
+
+
 def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="debug-kernel",
@@ -50,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _run(name: str, rest: list[str]) -> int:
     folder = build.build(KINDS[name])
-    machine = UmlMachine if name == "uml" else Machine
+    machine = UmlMachine if name == "uml" else SlowMachine
     argv = ["--kernel", str(folder), *DEFAULTS[name], *rest]
     return vm.main(argv, machine, READERS.get(name, kmsg))
 

@@ -19,7 +19,6 @@ from typing import ClassVar
 from .errors import Unavailable
 
 QEMU = "qemu-system-x86_64"
-BOOT_SECONDS = 180
 # After the guest has said "exit", or that its command's time is over.
 END_SECONDS = 60
 PORTS = ("stdout", "stderr", "status", "log", "files")
@@ -122,6 +121,7 @@ class Machine:
 
     # The guest's devices of the ports, as NAME:DEVICE, where they are not virtio ports.
     GUEST_PORTS: ClassVar[str] = ""
+    BOOT_SECONDS: ClassVar[int] = 180
 
     def __init__(self, options: Options, kernel: Path, initrd: Path, files: Path):
         self.options = options
@@ -182,7 +182,7 @@ class Machine:
                 preexec_fn=_die_with_parent,
             )
             self._started = time.monotonic()
-            self._deadline = self._started + BOOT_SECONDS
+            self._deadline = self._started + self.BOOT_SECONDS
             try:
                 self._relay(process, ours, endless=False)
             finally:
@@ -254,5 +254,5 @@ class Machine:
         if self.outcome.status is not None:
             return f"the guest did not power off within {END_SECONDS} s"
         if self.outcome.boot_seconds == 0:
-            return f"the guest did not boot within {BOOT_SECONDS} s"
+            return f"the guest did not boot within {self.BOOT_SECONDS} s"
         return f"no end {END_SECONDS} s after the command's {self.options.timeout} s"
