@@ -213,7 +213,7 @@ Result<std::string> DirectPrivileged::writeSysctl(const std::string& path,
 
 Result<void> DirectPrivileged::writeTuned(const std::string& path, const std::string& value) {
   auto written = tuneWriter_.write(config_ ? &*config_ : nullptr, path, value);
-  if (!written && written.error().code == EACCES) return refused(written.error());
+  if (!written && written.error().code == 0) return refused(written.error());
   return written;
 }
 

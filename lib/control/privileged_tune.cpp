@@ -49,14 +49,10 @@ bool TuneWriter::isAskedFor(const config::Config& config, const std::string& pat
 
 Result<void> TuneWriter::write(const config::Config* config, const std::string& path,
                                const std::string& value) {
-  if (auto allowed = tune::checkWrite(path, value); !allowed) {
-    allowed.error().code = EACCES;
-    return allowed;
-  }
+  if (auto allowed = tune::checkWrite(path, value); !allowed) return allowed;
   if (!written_.contains(path)) {
     if (config == nullptr || !isAskedFor(*config, path)) {
-      return tl::unexpected(Error{
-          fmt::format("{} is not tuned by this configuration", tune::shownPath(path)), EACCES});
+      return fail("{} is not tuned by this configuration", tune::shownPath(path));
     }
     written_.insert(path);
   }

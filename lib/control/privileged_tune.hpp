@@ -19,7 +19,7 @@ class TuneWriter {
   /// written.
   TuneWriter(std::string interface, const std::string& root);
 
-  /// errno in the error's code; EACCES with a message for what is not allowed.
+  /// The kernel's errno in the error's code; 0 for what is not allowed.
   Result<void> write(const config::Config* config, const std::string& path,
                      const std::string& value);
 

@@ -43,13 +43,6 @@ TEST_CASE("newcomer: what stands for a value is not taken for one") {
              Contains("`adit pubkey`") && !Contains("comment"));
 }
 
-TEST_CASE("newcomer: what this version does not apply is said once") {
-  CHECK_THAT(only(kInterface + "[Tune]\nProfile = auto\nBuffers = 64M\n"),
-             StartsWith("3:2 warning: [Tune] is not applied"));
-  CHECK_THAT(only(kInterface + "[Tune]\nBuffers = 64M\n"), Contains("[Tune] is not applied"));
-  CHECK(messages(parse(kInterface + "[Tune]\nProfile = off\n", "test.conf")).empty());
-}
-
 TEST_CASE("newcomer: a server that is to be found needs a port") {
   const std::string text = kInterface + kPeer + kServed + kMap;
   CHECK_THAT(only(text), StartsWith("1:2 warning: without ListenPort") && Contains("line 3"));

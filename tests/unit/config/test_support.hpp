@@ -51,8 +51,7 @@ inline std::vector<std::string> messages(const Outcome& outcome) {
 
 /// Said of what a text is about, not of a mistake in it; newcomer_test.cpp is about these.
 inline bool isAdvice(const Diagnostic& diagnostic) {
-  return diagnostic.message.find("not applied by this version") != std::string::npos ||
-         diagnostic.message.starts_with("without ListenPort");
+  return diagnostic.message.starts_with("without ListenPort");
 }
 
 /// The configuration of a text that has neither errors nor warnings.
