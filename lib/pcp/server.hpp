@@ -152,6 +152,7 @@ class Server {
   Decision renew(const MapRequest& request, Lease& lease);
   Decision release(const MapRequest& request);
   [[nodiscard]] std::optional<Denied> unsupported(const MapRequest& request) const;
+  [[nodiscard]] static std::optional<Denied> checkThirdParty(const MapRequest& request);
   [[nodiscard]] std::optional<Denied> checkTarget(const MapRequest& request) const;
   [[nodiscard]] std::optional<Decision> answerStatic(const MapRequest& request) const;
   [[nodiscard]] std::uint32_t granted(std::uint32_t lifetime) const;

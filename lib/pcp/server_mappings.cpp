@@ -62,14 +62,21 @@ std::optional<Server::Denied> Server::unsupported(const MapRequest& request) con
   return std::nullopt;
 }
 
-std::optional<Server::Denied> Server::checkTarget(const MapRequest& request) const {
-  if (request.target == request.source.address) {
+std::optional<Server::Denied> Server::checkThirdParty(const MapRequest& request) {
+  if (request.target == request.source.address || request.peer->thirdParty) {
     return std::nullopt;
   }
-  if (!request.peer->thirdParty) {
-    return Denied{{ResultCode::NotAuthorized,
-                   fmt::format("{} is another host, and AllowMaps of {} does not say third-party",
-                               request.target.toString(), request.peer->name)}};
+  return Denied{{ResultCode::NotAuthorized,
+                 fmt::format("{} is another host, and AllowMaps of {} does not say third-party",
+                             request.target.toString(), request.peer->name)}};
+}
+
+std::optional<Server::Denied> Server::checkTarget(const MapRequest& request) const {
+  if (auto denied = checkThirdParty(request)) {
+    return denied;
+  }
+  if (request.target == request.source.address) {
+    return std::nullopt;
   }
   if (!host_.isForeignHost(request.target) || host_.peerOf(request.target) != request.peer) {
     return Denied{
@@ -220,8 +227,8 @@ Server::Decision Server::release(const MapRequest& request) {
                         .firstExternal = map.externalPort,
                         .size = map.portSet ? map.portSet->size : std::uint16_t{1},
                         .lifetime = 0};
-  if (request.target != request.source.address && !request.peer->thirdParty) {
-    return tl::unexpected(*checkTarget(request));
+  if (const auto denied = checkThirdParty(request)) {
+    return tl::unexpected(*denied);
   }
   const auto mine = [&](const Lease& lease) {
     return lease.peer == request.peer->id && lease.target == request.target &&
