@@ -23,6 +23,7 @@ LINES = {name: number for number, name in enumerate(PORTS, start=TERMINAL_LINE +
 class UmlMachine(Machine):
     """One run of User Mode Linux. It has one processor and the host's instructions."""
 
+    BOOT_SECONDS = 600
     GUEST_PORTS = " ".join(f"{name}:/dev/ttyS{line}" for name, line in LINES.items())
 
     def command_line(self, kernel: Path, initrd: Path) -> list[str]:
