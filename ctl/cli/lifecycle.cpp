@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/daemon.hpp"
 #include "cli/diagnostics.hpp"
+#include "cli/firewall_fixes.hpp"
 #include "cli/output.hpp"
 #include "control/control_client.hpp"
 #include "control/paths.hpp"
@@ -42,8 +43,16 @@ int up(const std::string& argument) {
   return *status == 0 ? kSuccess : kFailure;
 }
 
-int cleanUp(const std::string& argument) {
+/// The changes to other firewalls that `adit map check --fix` made.
+void undoOtherFirewalls(const std::string& interface) {
+  for (const std::string& failure : undoFixes(interface)) {
+    remark(failure);
+  }
+}
+
+int cleanUp(const std::string& interface, const std::string& argument) {
   if (::geteuid() != 0) return needRoot("down", argument);
+  undoOtherFirewalls(interface);
   const auto status = runDaemon({"--cleanup", argument});
   if (!status) return complain(status.error());
   return *status == 0 ? kSuccess : kFailure;
@@ -54,13 +63,15 @@ int down(const std::string& argument) {
   if (!named) return complain(named.error());
   auto client = ControlClient::connect(named->interface);
   if (!client) {
-    return client.error().code == ENOENT ? cleanUp(argument) : complain(client.error());
+    return client.error().code == ENOENT ? cleanUp(named->interface, argument)
+                                         : complain(client.error());
   }
   const auto notes = client->down();
   if (!notes) return complain(notes.error());
   for (const std::string& note : *notes) {
     remark(note);
   }
+  undoOtherFirewalls(named->interface);
   const auto ended = client->waitForEnd(ControlClient::kLongPatience);
   return ended ? kSuccess : complain(ended.error());
 }

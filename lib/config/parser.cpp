@@ -33,6 +33,9 @@ void requireInterface(const Draft& draft, const FileName& file, Dialect dialect,
 class Loader {
  public:
   explicit Loader(Dialect dialect) : dialect_(dialect) {}
+  /// With `text` in place of the drop-in file `path`.
+  Loader(fs::path path, std::string_view text)
+      : dialect_(Dialect::Adit), replacedFile_(std::move(path)), replacement_(text) {}
 
   Outcome load(const fs::path& path) {
     main_ = std::make_shared<const std::string>(path.string());
@@ -57,6 +60,10 @@ class Loader {
  private:
   /// Whether there was a text to judge.
   bool readConfig(const fs::path& path, const FileName& name) {
+    if (!replacedFile_.empty() && path == replacedFile_) {
+      readInto(draft_, replacement_, name, dialect_, diagnostics_);
+      return true;
+    }
     const auto file = readFile(path, kMaxFileSize, false);
     if (!file) {
       diagnostics_.error({name, 0, 0}, file.error().message);
@@ -104,17 +111,18 @@ class Loader {
 
   std::vector<fs::path> dropInsOf(const fs::path& path) {
     if (path.extension() != kSuffix) return {};
-    fs::path folder = path;
-    folder.replace_extension(".d");
+    const fs::path folder = config::dropInFolder(path);
     std::vector<fs::path> files;
     std::error_code error;
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
       const fs::path& file = entry->path();
-      if (file.extension() == kSuffix && !file.filename().string().starts_with('.')) {
+      if (file.extension() == kSuffix && !file.filename().string().starts_with('.') &&
+          file != replacedFile_) {
         files.push_back(file);
       }
     }
+    if (!replacement_.empty()) files.push_back(replacedFile_);
     if (error && error != std::errc::no_such_file_or_directory) {
       diagnostics_.error({std::make_shared<const std::string>(folder.string()), 0, 0},
                          fmt::format("cannot read the folder: {}", error.message()));
@@ -182,6 +190,8 @@ class Loader {
   }
 
   Dialect dialect_;
+  fs::path replacedFile_;
+  std::string_view replacement_;
   FileName main_;
   Draft draft_;
   Diagnostics diagnostics_;
@@ -197,6 +207,15 @@ Outcome parse(std::string_view text, std::string_view fileName, Dialect dialect)
   readInto(draft, text, file, dialect, diagnostics);
   requireInterface(draft, file, dialect, diagnostics);
   return finish(draft, dialect, diagnostics);
+}
+
+fs::path dropInFolder(const fs::path& path) {
+  fs::path folder = path;
+  return folder.replace_extension(".d");
+}
+
+Outcome loadWith(const fs::path& path, const fs::path& dropIn, std::string_view text) {
+  return Loader(dropIn, text).load(path);
 }
 
 Outcome load(const std::filesystem::path& path, Dialect dialect) {

@@ -1,0 +1,196 @@
+#include "cli/map_check.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/firewall_fixes.hpp"
+#include "cli/machine.hpp"
+#include "cli/output.hpp"
+#include "cli/probe.hpp"
+#include "nat/obstacles.hpp"
+
+namespace adit::cli {
+namespace {
+
+using control::MapSnapshot;
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::milliseconds kPatience{1500};
+/// Networks for tests, whose addresses nobody has (RFC 2544, RFC 5180).
+constexpr const char* kStrangerV4 = "198.18.0.1";
+constexpr const char* kStrangerV6 = "2001:2::1";
+
+/// The first leg of a mapping's way that fails; `leg` is empty where none is known to.
+struct Finding {
+  std::string listen;
+  std::string leg;
+  std::string detail;
+};
+
+Finding found(const nat::Mapping& mapping, std::string_view leg, std::string detail) {
+  return {mapping.listenText(), std::string(leg), std::move(detail)};
+}
+
+std::optional<IpAddress> ownAddress(const Machine& machine, bool v6) {
+  for (const IpAddress& address : machine.desired.ruleset.tunnelAddresses) {
+    if (address.isV6() == v6) return address;
+  }
+  return std::nullopt;
+}
+
+/// The service does not answer a stranger. Does it answer the server itself?
+Finding silent(const Machine& machine, const nat::Mapping& mapping, const Endpoint& target) {
+  const std::string& interface = machine.named.interface;
+  const auto own = ownAddress(machine, target.address.isV6());
+  const bool preserve = mapping.source == nat::SourceMode::Preserve;
+  const auto echo = own && preserve ? probe(interface, mapping.protocol, *own, target, kPatience)
+                                    : Result<Echo>(Echo::Silent);
+  if (echo && *echo != Echo::Silent) {
+    return found(
+        mapping, "reply path",
+        fmt::format("{} answers this server, but not clients of other addresses: on the NAS "
+                    "AllowedIPs = 0.0.0.0/0, ::/0 and Table = reply are missing, or a host "
+                    "behind it has another gateway (Source = masquerade helps in any case)",
+                    target.toString()));
+  }
+  return found(
+      mapping, "target",
+      fmt::format("{} does not answer: the NAS drops the packets (its firewall, or Expose = "
+                  "maps without this target), or the host is off",
+                  target.toString()));
+}
+
+Finding tried(const Machine& machine, const nat::Mapping& mapping, const Endpoint& target) {
+  const bool v6 = target.address.isV6();
+  const auto own = ownAddress(machine, v6);
+  const IpAddress stranger = *IpAddress::parse(v6 ? kStrangerV6 : kStrangerV4);
+  const IpAddress source = mapping.source == nat::SourceMode::Masquerade && own ? *own : stranger;
+  const auto echo = probe(machine.named.interface, mapping.protocol, source, target, kPatience);
+  if (!echo) return found(mapping, "probe", echo.error().message);
+  switch (*echo) {
+    case Echo::Answered:
+      return found(mapping, "", fmt::format("{} answers", target.toString()));
+    case Echo::Refused:
+      return found(mapping, "service",
+                   fmt::format("{} refuses: nothing listens on that port there, or only on another "
+                               "address",
+                               target.toString()));
+    case Echo::Unreachable:
+      return found(mapping, "route",
+                   fmt::format("the NAS has no way to {}, or forbids it", target.toString()));
+    case Echo::Silent:
+      break;
+  }
+  if (mapping.protocol == nat::Protocol::Udp) {
+    return found(mapping, "",
+                 fmt::format("{} does not refuse; whether a UDP service answers, its own clients "
+                             "know",
+                             target.toString()));
+  }
+  return silent(machine, mapping, target);
+}
+
+Finding checked(const Machine& machine, const nat::Mapping& mapping, const MapSnapshot& state,
+                const std::vector<nat::Obstacle>& obstacles) {
+  if (!state.active) return found(mapping, "rules", state.reason);
+  if (!obstacles.empty()) return found(mapping, "firewall", obstacles.front().toString());
+  if (!state.reason.empty()) return found(mapping, "tunnel", state.reason);
+  Finding finding;
+  for (const auto& target : {mapping.targetV4, mapping.targetV6}) {
+    if (!target) continue;
+    finding = tried(machine, mapping, Endpoint{*target, mapping.targetPort, 0});
+    if (!finding.leg.empty()) break;
+  }
+  if (finding.leg.empty() && state.usage && state.usage->connections == 0) {
+    finding.detail += "; no client has come yet";
+  }
+  return finding;
+}
+
+std::vector<Finding> checkAll(const Machine& machine, const std::string& wanted,
+                              const std::vector<nat::Obstacle>& obstacles) {
+  std::vector<Finding> findings;
+  for (const nat::Mapping& mapping : machine.desired.maps.translated) {
+    const std::string listen = mapping.listenText();
+    const auto state = std::ranges::find(machine.view.device.maps, listen, &MapSnapshot::listen);
+    if (!wanted.empty() && wanted != listen) continue;
+    findings.push_back(state == machine.view.device.maps.end()
+                           ? found(mapping, "rules", "not loaded: `adit reload` applies the file")
+                           : checked(machine, mapping, *state, obstacles));
+  }
+  return findings;
+}
+
+bool agreed(const nat::Obstacle& obstacle) {
+  fmt::print(stderr, "{}\nRun: {}\n? [y/N] ", obstacle.what, obstacle.fix);
+  std::string answer;
+  return ::isatty(STDIN_FILENO) == 1 && std::getline(std::cin, answer) &&
+         (answer == "y" || answer == "yes");
+}
+
+/// Those that are left.
+std::vector<nat::Obstacle> fixAll(const MapCheckArguments& arguments, const Machine& machine,
+                                  const std::vector<nat::Obstacle>& obstacles) {
+  for (const nat::Obstacle& obstacle : obstacles) {
+    if (!arguments.yes && !agreed(obstacle)) continue;
+    if (const auto fixed = applyFix(machine.named.interface, obstacle); !fixed) {
+      complain(fixed.error());
+    }
+  }
+  return nat::obstaclesNow(machine.desired.ruleset).value_or(obstacles);
+}
+
+Json toJson(const std::vector<Finding>& findings, const std::vector<nat::Obstacle>& obstacles,
+            bool ok) {
+  Json json{{"ok", ok}, {"maps", Json::array()}, {"obstacles", Json::array()}};
+  for (const Finding& finding : findings) {
+    Json entry{{"listen", finding.listen}, {"ok", finding.leg.empty()}};
+    if (!finding.leg.empty()) entry["leg"] = finding.leg;
+    entry["detail"] = finding.detail;
+    json["maps"].push_back(std::move(entry));
+  }
+  for (const nat::Obstacle& obstacle : obstacles) {
+    json["obstacles"].push_back({{"what", obstacle.what}, {"fix", obstacle.fix}});
+  }
+  return json;
+}
+
+std::string toText(const std::vector<Finding>& findings,
+                   const std::vector<nat::Obstacle>& obstacles) {
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += fmt::format("{}: {}{}\n", finding.listen,
+                        finding.leg.empty() ? "ok: " : finding.leg + ": ", finding.detail);
+  }
+  for (const nat::Obstacle& obstacle : obstacles) {
+    text += fmt::format("{}\n", obstacle.toString());
+  }
+  return text;
+}
+
+}  // namespace
+
+int mapCheck(const MapCheckArguments& arguments) {
+  if (::geteuid() != 0) return complain("map check needs root: it sends packets of its own");
+  const auto machine = machineOf(arguments.name);
+  if (!machine) return complain(machine.error());
+  auto obstacles = nat::obstaclesNow(machine->desired.ruleset);
+  if (!obstacles) return complain(obstacles.error());
+  if (arguments.fix) *obstacles = fixAll(arguments, *machine, *obstacles);
+  const std::vector<Finding> findings = checkAll(*machine, arguments.listen, *obstacles);
+  if (!arguments.listen.empty() && findings.empty()) {
+    return complain(fmt::format("there is no mapping {}", arguments.listen));
+  }
+  const bool ok = obstacles->empty() && std::ranges::all_of(findings, [](const Finding& finding) {
+                    return finding.leg.empty();
+                  });
+  const std::string text = arguments.json ? toJson(findings, *obstacles, ok).dump(2) + '\n'
+                                          : toText(findings, *obstacles);
+  return print(text) == kSuccess && ok ? kSuccess : kFailure;
+}
+
+}  // namespace adit::cli
