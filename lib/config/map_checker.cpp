@@ -273,13 +273,24 @@ void checkReplyTable(const Draft& draft, const std::vector<std::string_view>& mi
                         table, allPrefixes(draft)));
 }
 
-/// A mapping to this machine itself, or past it to its network, asks the server for a port.
+/// With Table = reply a default route stands for clients, and not for hosts behind the peer.
+bool isBehindPeer(const Draft& draft, const IpAddress& address) {
+  const bool reply = std::holds_alternative<TableReply>(draft.interface.table);
+  return std::ranges::any_of(draft.peers, [&](const PeerDraft& peer) {
+    return std::ranges::any_of(peer.peer.allowedIps, [&](const Prefix& prefix) {
+      return prefix.contains(address) && !(reply && prefix.isDefault());
+    });
+  });
+}
+
+/// A mapping to this machine itself, or past it to its network, asks the server for a port. The
+/// daemon decides alike (control/desired.cpp).
 bool isRequest(const Draft& draft, const MapDraft& map) {
   if (!map.target.address) return false;
   if (isOwnAddress(draft, *map.target.address)) return true;
   const bool dialsOut = std::ranges::any_of(
       draft.peers, [](const PeerDraft& peer) { return peer.peer.endpoint.has_value(); });
-  return dialsOut && peerFor(draft, *map.target.address) == nullptr;
+  return dialsOut && !isBehindPeer(draft, *map.target.address);
 }
 
 void checkRequestedMap(const Draft& draft, const MapDraft& map, bool narrow,

@@ -72,15 +72,18 @@ bool isOwnAddress(const config::Config& config, const IpAddress& address) {
          config.interface.addresses.end();
 }
 
-/// No peer stands for it: with Table = reply a default route stands for clients.
+/// No peer stands for it: with Table = reply a default route stands for clients. A host that no
+/// peer can be meant by is behind this one only where this one is behind something itself.
 bool isOnThisSide(const config::Config& config, const IpAddress& target) {
   const bool reply = std::holds_alternative<config::TableReply>(config.interface.table);
-  return isOwnAddress(config, target) ||
-         std::ranges::none_of(config.peers, [&](const config::PeerConfig& peer) {
-           return std::ranges::any_of(peer.allowedIps, [&](const Prefix& prefix) {
-             return prefix.contains(target) && !(reply && prefix.isDefault());
-           });
-         });
+  const bool dialsOut = std::ranges::any_of(
+      config.peers, [](const config::PeerConfig& peer) { return peer.endpoint.has_value(); });
+  const bool held = std::ranges::any_of(config.peers, [&](const config::PeerConfig& peer) {
+    return std::ranges::any_of(peer.allowedIps, [&](const Prefix& prefix) {
+      return prefix.contains(target) && !(reply && prefix.isDefault());
+    });
+  });
+  return isOwnAddress(config, target) || (dialsOut && !held);
 }
 
 bool isDeclared(const config::Config& config, const config::MapConfig& map) {
@@ -137,6 +140,11 @@ class Derivation {
     }
     spec.forwards = std::ranges::any_of(
         result_.maps.declared, [this](const nat::Mapping& mapping) { return isBehind(mapping); });
+    std::ranges::copy_if(result_.maps.declared, std::back_inserter(spec.masked),
+                         [this](const nat::Mapping& mapping) {
+                           return mapping.source == nat::SourceMode::Masquerade &&
+                                  isBehind(mapping);
+                         });
     if (!result_.maps.translated.empty() || !leases_.empty()) {
       publicSide();
     }

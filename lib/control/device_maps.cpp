@@ -62,6 +62,23 @@ std::string Device::remarkOn(const nat::Mapping& mapping) const {
   return {};
 }
 
+/// A host behind this one answers by its own gateway.
+std::string Device::remarkOnGateway(const nat::Mapping& mapping) const {
+  if (mapping.source == nat::SourceMode::Masquerade) {
+    return {};
+  }
+  for (const auto& target : {mapping.targetV4, mapping.targetV6}) {
+    const auto route = target ? parts_.routing.lookupRoute(*target, 0) : tl::unexpected(Error{});
+    if (route && !route->local) {
+      return fmt::format(
+          "; {} has to answer by this machine: where its gateway is another one, write Source = "
+          "masquerade here",
+          target->toString());
+    }
+  }
+  return {};
+}
+
 std::vector<MapSnapshot> Device::mapSnapshots() const {
   std::vector<MapSnapshot> maps;
   if (desired_.maps.translated.empty() && desired_.maps.declared.empty()) {
@@ -92,6 +109,7 @@ std::vector<MapSnapshot> Device::mapSnapshots() const {
                      ? "its target is on this side: the server's file maps the port"
                      : notApplied;
     describeRequest(mapping, map);
+    map.reason += remarkOnGateway(mapping);
     maps.push_back(std::move(map));
   }
   return maps;

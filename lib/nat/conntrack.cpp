@@ -159,6 +159,19 @@ Result<std::size_t> cutConnections(const RulesetSpec& spec,
   return deleteFlows(*found);
 }
 
+Result<std::size_t> cutTarget(const IpAddress& target, const TouchedPorts& ports) {
+  auto found = findFlows([&](const Flow& flow) {
+    const Endpoint& destination = flow.originalDestination;
+    return static_cast<std::uint8_t>(flow.protocol) == ports.protocol &&
+           destination.address == target && destination.port >= ports.first &&
+           destination.port <= ports.last;
+  });
+  if (!found) {
+    return tl::unexpected(found.error());
+  }
+  return deleteFlows(*found);
+}
+
 Result<std::size_t> cutAnswers(const std::vector<AnswerPath>& paths) {
   if (paths.empty()) {
     return 0;

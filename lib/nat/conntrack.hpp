@@ -48,6 +48,10 @@ Result<std::size_t> cutConnections(const RulesetSpec& spec,
                                    const std::vector<TouchedPorts>& touched,
                                    const HostAddresses& host);
 
+/// Deletes the entries of connections to these ports of `target`, which its changed mapping masks
+/// or shows. Returns how many.
+Result<std::size_t> cutTarget(const IpAddress& target, const TouchedPorts& ports);
+
 /// From the tunnel's address to the address that a UDP service answers from (see UdpAnswers).
 struct AnswerPath {
   IpAddress tunnel;

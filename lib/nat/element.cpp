@@ -259,10 +259,10 @@ std::size_t characterLength(std::string_view text) {
 }
 
 /// Targets of several mappings may overlap; the elements of a set must not.
-void collectExposed(const Exposure& exposure, Elements& out) {
+void collectTargets(std::string_view set, const std::vector<Mapping>& mappings, Elements& out) {
   using Ports = std::vector<std::pair<unsigned, unsigned>>;
   std::map<std::pair<IpAddress, Protocol>, Ports> targets;
-  for (const Mapping& mapping : exposure.declared) {
+  for (const Mapping& mapping : mappings) {
     for (const auto& target : {mapping.targetV4, mapping.targetV6}) {
       if (target) {
         targets[{*target, mapping.protocol}].emplace_back(
@@ -284,7 +284,7 @@ void collectExposed(const Exposure& exposure, Elements& out) {
                   portRange(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last))});
       std::string id = canonicalText(element.key);
       out.insert_or_assign(
-          {fmt::format("{}{}", sets::kExposed, target.first.isV6() ? "6" : "4"), std::move(id)},
+          {fmt::format("{}{}", set, target.first.isV6() ? "6" : "4"), std::move(id)},
           std::move(element));
     }
   }
@@ -384,8 +384,9 @@ Elements elementsOf(const RulesetSpec& spec) {
     MappingElements(mapping, true, spec.offload, elements).collect();
   }
   if (spec.exposure) {
-    collectExposed(*spec.exposure, elements);
+    collectTargets(sets::kExposed, spec.exposure->declared, elements);
   }
+  collectTargets(sets::kMasked, spec.masked, elements);
   if (spec.answers) {
     collectAnswers(spec, elements);
   }

@@ -27,6 +27,7 @@ inline constexpr std::string_view kRateIn = "rate_in";    ///< key → limit of 
 inline constexpr std::string_view kRateOut = "rate_out";  ///< key → limit of what they are sent
 inline constexpr std::string_view kPaced = "paced";  ///< keys with a rate: never in the flow table
 inline constexpr std::string_view kExposed = "exposed";  ///< address . protocol . port of a target
+inline constexpr std::string_view kMasked = "masked";    ///< the same, of targets behind this host
 inline constexpr std::string_view kAnswer = "answer";  ///< tunnel's address → home address (no key)
 inline constexpr std::string_view kState = "state";    ///< what the table was built from
 }  // namespace sets

@@ -199,6 +199,23 @@ bool isAnswer(const Elements::value_type& entry) {
   return entry.first.first.starts_with(sets::kAnswer);
 }
 
+void cutMasked(const ElementDiff& diff, FirewallChange& change) {
+  for (const Elements* elements : {&diff.removed, &diff.added}) {
+    for (const auto& [id, element] : *elements) {
+      if (!id.first.starts_with(sets::kMasked) || !element.key.contains("concat")) {
+        continue;
+      }
+      const json& parts = element.key["concat"];
+      const auto target = parts.empty() || !parts[0].is_string()
+                              ? tl::unexpected(Error{})
+                              : IpAddress::parse(parts[0].get<std::string>());
+      if (target) {
+        note(cutTarget(*target, {element.protocol, element.firstPort, element.lastPort}), change);
+      }
+    }
+  }
+}
+
 /// Datagrams of a flow that is tracked already would not be translated otherwise.
 void cutAnswers(const ElementDiff& diff, FirewallChange& change) {
   std::vector<AnswerPath> paths;
@@ -282,6 +299,7 @@ Result<FirewallChange> KernelFirewall::applyUsable(const RulesetSpec& spec) {
     change.kind = FirewallChange::Kind::Updated;
     cut(spec, touchedBy(diff), change);
     cutAnswers(diff, change);
+    cutMasked(diff, change);
     return change;
   }
   // Also when the update was refused: somebody may have flushed the table after it was read.
@@ -292,6 +310,7 @@ Result<FirewallChange> KernelFirewall::applyUsable(const RulesetSpec& spec) {
   // Other rules (another public NIC) may decide otherwise about any mapping.
   cut(spec, touchedBy({diff.removed, wanted}), change);
   cutAnswers(diff, change);
+  cutMasked(diff, change);
   return change;
 }
 

@@ -114,6 +114,9 @@ struct RulesetSpec {
   /// routes.
   std::uint32_t tunnelMtu = 0;
   std::vector<Mapping> mappings;
+  /// Their targets are hosts behind this one whose gateway is another: they see this host's address
+  /// instead of the client's, and so answer by it.
+  std::vector<Mapping> masked;
   std::optional<ReplyMarks> reply;
   std::optional<UdpAnswers> answers;
   std::optional<Exposure> exposure;
@@ -127,7 +130,8 @@ struct RulesetSpec {
 
   /// True when no table is needed at all.
   [[nodiscard]] bool empty() const {
-    return mappings.empty() && !reply.has_value() && !exposure.has_value() && !guard.has_value();
+    return mappings.empty() && masked.empty() && !reply.has_value() && !exposure.has_value() &&
+           !guard.has_value();
   }
   [[nodiscard]] std::string tableName() const { return std::string(kTablePrefix) + interface; }
   friend bool operator==(const RulesetSpec&, const RulesetSpec&) = default;

@@ -98,6 +98,9 @@ class Builder {
       addForwarding();
     }
     addSegmentSize();
+    if (!spec_.masked.empty()) {
+      addMaskedTargets();
+    }
     if (spec_.reply) {
       addReplyMarks(*spec_.reply);
     }
@@ -310,6 +313,18 @@ class Builder {
              const Family& family) {
     addRule(chain, {connectionIs("dnat"), equal(ct("direction"), direction), tcpOrUdp(),
                     exceeds(originalKey(family), rates), verdict("drop")});
+  }
+
+  void addMaskedTargets() {
+    constexpr std::string_view kChain = "mask_source";
+    addBaseChain(kChain, "nat", "postrouting", kSourceNat);
+    for (const Family& family : kFamilies) {
+      addSet(named(sets::kMasked, family),
+             {std::string(family.addressType), "inet_proto", "inet_service"}, true);
+      addRule(kChain, {fromTunnel(), differs(meta("oifname"), spec_.interface), tcpOrUdp(),
+                       equal(packetKey(family), setName(named(sets::kMasked, family))),
+                       verdict("masquerade")});
+    }
   }
 
   /// Both ways, from the routes of both directions (`rt mtu`); what comes out of the tunnel also

@@ -92,10 +92,14 @@ config::MapConfig mapTo(const char* target) {
 TEST_CASE_METHOD(Fixture, "a mapping whose target no peer stands for is the other end's") {
   config::Config server = configWith(config::TableAuto{}, {prefix("10.10.0.9/32")});
   server.maps = {mapTo("10.10.0.9"), mapTo("10.10.0.2"), mapTo("192.168.50.20")};
-  CHECK(mappingsBySide(server).translated.size() == 1);
+  // Nobody is behind a server that nobody has to be called from: its AllowedIPs lack the host.
+  CHECK(mappingsBySide(server).translated.size() == 2);
+  CHECK(mappingsBySide(server).declared.size() == 1);
+  server.peers.front().endpoint = config::EndpointName{.host = "vps.example.net", .port = 51820};
   CHECK(mappingsBySide(server).declared.size() == 2);
   // Clients' addresses are behind the server; with Table = reply hosts at home are not.
   config::Config nas = configWith(config::TableReply{}, {prefix("0.0.0.0/0")});
+  nas.peers.front().endpoint = server.peers.front().endpoint;
   nas.maps = {mapTo("192.168.50.20")};
   CHECK(mappingsBySide(nas).declared.size() == 1);
   nas.interface.table = config::TableAuto{};
@@ -104,6 +108,7 @@ TEST_CASE_METHOD(Fixture, "a mapping whose target no peer stands for is the othe
 
 TEST_CASE_METHOD(Fixture, "a NAS forwards only where a mapping leads past it") {
   config::Config nas = configWith(config::TableReply{}, {prefix("0.0.0.0/0")});
+  nas.peers.front().endpoint = config::EndpointName{.host = "vps.example.net", .port = 51820};
   NetworkFacts facts;
   facts.homeAddresses = {IpAddress::parse("192.168.50.2").value()};
   CHECK_FALSE(desiredNetwork(nas, facts).ruleset.forwards);
