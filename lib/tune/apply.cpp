@@ -7,6 +7,7 @@
 
 #include "tune/cpu_set.hpp"
 #include "tune/text.hpp"
+#include "tune/topology.hpp"
 
 namespace adit::tune {
 namespace {
@@ -19,6 +20,14 @@ Result<std::string> readValue(const Machine& machine, const std::string& path) {
   }
   return machine.files.read(path).map(
       [](const std::string& text) { return std::string(trimmed(text)); });
+}
+
+/// Empty for what is no interrupt, and for a kernel that does not say.
+std::string effectiveOf(const Machine& machine, const std::string& path) {
+  const std::string irq = irqOfPath(path);
+  if (irq.empty()) return {};
+  const auto text = machine.files.read(fmt::format("proc/irq/{}/effective_affinity_list", irq));
+  return text ? std::string(trimmed(*text)) : std::string();
 }
 
 Result<void> writeValue(const Machine& machine, const std::string& path, const std::string& value) {
@@ -39,7 +48,8 @@ bool isOurMistake(const Item& item, int code) {
 }
 
 ItemResult applyItem(const Machine& machine, const Item& item) {
-  ItemResult result{.item = item, .outcome = Outcome::Already, .taken = {}, .reason = {}};
+  ItemResult result{
+      .item = item, .outcome = Outcome::Already, .taken = {}, .reason = {}, .effective = {}};
   if (!item.changes()) return result;
   std::vector<std::string> values{item.wanted};
   values.insert(values.end(), item.alternatives.begin(), item.alternatives.end());
@@ -49,7 +59,6 @@ ItemResult applyItem(const Machine& machine, const Item& item) {
       result.outcome =
           isOurMistake(item, written.error().code) ? Outcome::Failed : Outcome::Refused;
       result.reason = std::strerror(written.error().code);
-      result.item.form = item.form;
       if (written.error().code == 0) result.reason = written.error().message;
       // No vector is left on that CPU; another one may have some.
       if (written.error().code == ENOSPC) continue;
@@ -58,6 +67,7 @@ ItemResult applyItem(const Machine& machine, const Item& item) {
     const auto shown = readValue(machine, item.path);
     result.outcome = shown && same(item, *shown, value) ? Outcome::Done : Outcome::Failed;
     result.taken = value == item.wanted ? std::string() : value;
+    result.effective = effectiveOf(machine, item.path);
     result.reason = result.outcome == Outcome::Done
                         ? std::string()
                         : fmt::format("it reads {} after that", shown ? *shown : "nothing");
@@ -129,6 +139,8 @@ bool putBack(const Machine& machine, const std::string& path, const Record::Entr
   if (!form || !shown) return true;
   if (sameValue(*form, *shown, entry.old)) return true;
   if (!sameValue(*form, *shown, entry.now)) {
+    // One that came since moves interrupts, as it says it does.
+    if (!irqOfPath(path).empty() && findIrqbalance(machine.files)) return true;
     remarks.push_back(fmt::format("{} was changed to \"{}\" by somebody else since; it stays",
                                   shownPath(path), *shown));
     return true;
@@ -264,6 +276,7 @@ std::vector<Standing> standing(const Machine& machine, const Record& record) {
     const auto form = formOf(path);
     const auto shown = readValue(machine, path);
     all.push_back({path, entry.old, entry.now, shown ? *shown : std::string(),
+                   effectiveOf(machine, path),
                    form && shown && sameValue(*form, *shown, entry.now)});
   }
   return all;

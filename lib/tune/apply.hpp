@@ -24,6 +24,9 @@ struct ItemResult {
   std::string taken;
   /// Why not.
   std::string reason;
+  /// Of an interrupt: the CPUs that it really goes to, read after the write. The kernel may move it
+  /// only when it fires next.
+  std::string effective;
 };
 
 struct ApplyReport {
@@ -55,6 +58,8 @@ struct Standing {
   std::string written;
   /// Empty where the file has gone.
   std::string current;
+  /// As in ItemResult.
+  std::string effective;
   bool holds = false;
 };
 std::vector<Standing> standing(const Machine& machine, const Record& record);

@@ -45,9 +45,21 @@ _adit_set() {
   esac
 }
 
+_adit_tune() {
+  local current=$1 previous=$2
+  case ${COMP_WORDS[2]}:$previous in
+    *:--nic) _adit_words "$(ls /sys/class/net 2>/dev/null)" "$current" ;;
+    *:--root) _adit_files "" "$current" ;;
+    *:--bandwidth | *:--delay | revert:*) ;;
+    plan:*) _adit_files "--nic --bandwidth --delay --root --json $(_adit_configured)" "$current" ;;
+    apply:*) _adit_files "--nic --bandwidth --delay --json $(_adit_configured)" "$current" ;;
+    status:*) _adit_words "--json" "$current" ;;
+  esac
+}
+
 _adit() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="up down reload save status check strip show showconf set setconf addconf syncconf
+  local commands="up down reload save status check strip tune show showconf set setconf addconf syncconf
     genkey genpsk pubkey version help"
   local fields="public-key private-key listen-port fwmark peers preshared-keys endpoints allowed-ips
     latest-handshakes transfer persistent-keepalive dump --json"
@@ -63,6 +75,8 @@ _adit() {
     status:3 | check:3) _adit_words "--json" "$current" ;;
     show:2) _adit_words "all interfaces $(_adit_running)" "$current" ;;
     show:3) _adit_words "$fields" "$current" ;;
+    tune:2) _adit_words "plan apply revert status" "$current" ;;
+    tune:*) _adit_tune "$current" "$previous" ;;
     showconf:2 | set:2 | setconf:2 | addconf:2 | syncconf:2)
       _adit_words "$(_adit_running)" "$current"
       ;;

@@ -78,6 +78,32 @@ TEST_CASE("apply writes, reads back and records; revert leaves every byte as bef
   }
 }
 
+TEST_CASE("case 62: the effective affinity is read back") {
+  Tuned tuned{celeronNas(), "enp3s0"};
+  const ApplyReport report = tuned.apply();
+  for (const ItemResult& result : report.results) {
+    const bool interrupt = result.item.path.starts_with("proc/irq/");
+    CHECK(result.effective == (interrupt ? result.item.wanted : ""));
+  }
+  for (const Standing& each : standing(tuned.machine.machine(), tuned.record)) {
+    CHECK(each.effective.empty() != each.path.starts_with("proc/irq/"));
+  }
+}
+
+TEST_CASE("case 62: an irqbalance that came since has the interrupts, and nobody complains") {
+  Tuned tuned{celeronNas(), "enp3s0"};
+  tuned.apply();
+  tuned.machine.set("proc/900/comm", "irqbalance");
+  tuned.machine.set("proc/900/cmdline", "irqbalance");
+  tuned.machine.set(irq(127), "1");
+  const ApplyReport report = tuned.apply();
+  CHECK(report.warnings.empty());
+  CHECK(tuned.machine.text(irq(127)) == "1");
+  CHECK(tuned.machine.text(irq(128)) == "0-1");
+  CHECK_FALSE(tuned.record.entries.contains(irq(127)));
+  REQUIRE_FALSE(report.remarks.empty());
+}
+
 TEST_CASE("applying twice writes nothing the second time") {
   Tuned tuned{twoNodes(), "ens1"};
   tuned.apply();

@@ -91,7 +91,7 @@ TEST_CASE("the columns of /proc/interrupts go by the names in its header") {
   CHECK_FALSE(parseInterrupts("no header\n"));
 }
 
-TEST_CASE("names of vectors") {
+TEST_CASE("case 60: names of vectors") {
   CHECK(namesWhole("i40e-eth1-TxRx-0", "eth1"));
   CHECK_FALSE(namesWhole("eth10-TxRx-0", "eth1"));
   CHECK_FALSE(namesWhole("veth1-rx", "eth1"));
