@@ -71,10 +71,10 @@ bool adit_seal(const struct adit_cipher *cipher, u8 *to, u8 *text, size_t length
 	return true;
 }
 
-bool adit_open(const struct adit_cipher *cipher, u8 *to, const u8 *from, size_t length,
-	       u64 counter)
+bool adit_open(const struct adit_cipher *cipher, u8 *to, const u8 *from, size_t before,
+	       size_t length, u64 counter)
 {
 	if (cipher->gcm)
 		return adit_gcm_open(cipher->gcm, to, from, length, counter);
-	return adit_chacha_open(cipher->chacha_key, to, from, length, counter);
+	return adit_chacha_open(cipher->chacha_key, to, from, before, length, counter);
 }

@@ -48,15 +48,17 @@ u8 *adit_seal_place(const struct adit_cipher *cipher, u8 *to, size_t length);
 bool adit_seal(const struct adit_cipher *cipher, u8 *to, u8 *text, size_t length, u64 counter);
 /*
  * With bottom halves disabled. Decrypts `length` bytes, which the tag follows, to `to`: the same
- * place or one that does not overlap. False when the tag is wrong, or the cipher failed; then
- * `to` holds nothing of use.
+ * place or one that does not overlap, nor does what is before both. `before` bytes in front of
+ * `from` are memory that may be read; with ADIT_CRYPTO_HEADROOM of them it is faster. False when
+ * the tag is wrong, or the cipher failed; then `to` holds nothing of use.
  */
-bool adit_open(const struct adit_cipher *cipher, u8 *to, const u8 *from, size_t length,
-	       u64 counter);
+bool adit_open(const struct adit_cipher *cipher, u8 *to, const u8 *from, size_t before,
+	       size_t length, u64 counter);
 
 /* crypto_chacha.c */
 void adit_chacha_seal(const u8 *key, u8 *text, size_t length, u64 counter);
-bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t length, u64 counter);
+bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t before, size_t length,
+		      u64 counter);
 
 /* crypto_gcm.c */
 int adit_gcm_init(void);

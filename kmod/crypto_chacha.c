@@ -111,40 +111,77 @@ void adit_chacha_seal(const u8 *key, u8 *text, size_t length, u64 counter)
 	memzero_explicit(&chacha, sizeof(chacha));
 }
 
-bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t length, u64 counter)
+/* The ciphertext is needed once more, before it goes. */
+static void open_in_place(struct adit_chacha *chacha, u8 *text, size_t length, u8 *expected)
+{
+	u8 block[ADIT_CRYPTO_HEADROOM] __aligned(8) __uninitialized;
+
+	zero_words(block);
+	adit_chacha_crypt(chacha, block, block, sizeof(block));
+	authenticate(expected, block, text, length);
+	adit_chacha_crypt(chacha, text, text, length);
+	memzero_explicit(block, sizeof(block));
+}
+
+/*
+ * What stands before the ciphertext takes the place of the zero bytes, and is taken out of the key
+ * again.
+ */
+static void open_at_once(struct adit_chacha *chacha, u8 *to, const u8 *from, size_t length,
+			 u8 *expected)
+{
+	const u8 *before = from - ADIT_CRYPTO_HEADROOM;
+	u8 *block = to - ADIT_CRYPTO_HEADROOM;
+	u8 poly_key[POLY1305_KEY_SIZE];
+	struct words saved __uninitialized;
+
+	save(&saved, block);
+	adit_chacha_crypt(chacha, block, before, ADIT_CRYPTO_HEADROOM + length);
+	crypto_xor_cpy(poly_key, block, before, sizeof(poly_key));
+	restore(block, &saved);
+	authenticate(expected, poly_key, from, length);
+	memzero_explicit(poly_key, sizeof(poly_key));
+}
+
+static noinline void open_staged(struct adit_chacha *chacha, u8 *to, const u8 *from, size_t length,
+				 u8 *expected)
 {
 	u8 staged[ADIT_CRYPTO_HEADROOM + STAGED] __aligned(16) __uninitialized;
 	size_t first = min_t(size_t, length, STAGED);
 	u8 *block = to - ADIT_CRYPTO_HEADROOM;
-	struct adit_chacha chacha __uninitialized;
 	u8 poly_key[POLY1305_KEY_SIZE];
-	u8 expected[ADIT_TAG_LENGTH];
-	u8 tag[ADIT_TAG_LENGTH];
 	struct words saved __uninitialized;
 
-	start(adit_chacha_words(&chacha), key, counter);
-	memcpy(tag, from + length, sizeof(tag));
 	save(&saved, block);
 	zero_words(staged);
 	if (first == STAGED)
 		memcpy(staged + ADIT_CRYPTO_HEADROOM, from, STAGED);
 	else
 		memcpy(staged + ADIT_CRYPTO_HEADROOM, from, first);
-	if (to == from) {
-		/* The ciphertext is needed once more, before it goes. */
-		adit_chacha_crypt(&chacha, staged, staged, ADIT_CRYPTO_HEADROOM);
-		memcpy(poly_key, staged, sizeof(poly_key));
-		authenticate(expected, poly_key, from, length);
-		adit_chacha_crypt(&chacha, to, from, length);
-	} else {
-		adit_chacha_crypt(&chacha, block, staged, ADIT_CRYPTO_HEADROOM + first);
-		memcpy(poly_key, block, sizeof(poly_key));
-		if (length > first)
-			adit_chacha_crypt(&chacha, to + first, from + first, length - first);
-		authenticate(expected, poly_key, from, length);
-		restore(block, &saved);
-	}
-	memzero_explicit(&chacha, sizeof(chacha));
+	adit_chacha_crypt(chacha, block, staged, ADIT_CRYPTO_HEADROOM + first);
+	memcpy(poly_key, block, sizeof(poly_key));
+	if (length > first)
+		adit_chacha_crypt(chacha, to + first, from + first, length - first);
+	authenticate(expected, poly_key, from, length);
+	restore(block, &saved);
 	memzero_explicit(poly_key, sizeof(poly_key));
+}
+
+bool adit_chacha_open(const u8 *key, u8 *to, const u8 *from, size_t before, size_t length,
+		      u64 counter)
+{
+	struct adit_chacha chacha __uninitialized;
+	u8 expected[ADIT_TAG_LENGTH];
+	u8 tag[ADIT_TAG_LENGTH];
+
+	start(adit_chacha_words(&chacha), key, counter);
+	memcpy(tag, from + length, sizeof(tag));
+	if (to == from)
+		open_in_place(&chacha, to, length, expected);
+	else if (before >= ADIT_CRYPTO_HEADROOM)
+		open_at_once(&chacha, to, from, length, expected);
+	else
+		open_staged(&chacha, to, from, length, expected);
+	memzero_explicit(&chacha, sizeof(chacha));
 	return crypto_memneq(tag, expected, sizeof(tag)) == 0;
 }

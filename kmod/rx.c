@@ -177,9 +177,11 @@ static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
 	unsigned int segment = skb_shinfo(skb)->gso_size ? skb_shinfo(skb)->gso_size : total;
 	unsigned int at, length, available;
 	struct skb_seq_state state;
+	const u8 *end = NULL;
 	const u8 *bytes;
 
 	rx->outer = skb;
+	rx->before = 0;
 	rx->source_known = false;
 	rx->tos = skb->protocol == htons(ETH_P_IP) ? ip_hdr(skb)->tos :
 						     ipv6_get_dsfield(ipv6_hdr(skb));
@@ -195,10 +197,15 @@ static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
 	for (at = 0; at < total; at += length) {
 		length = min(segment, total - at);
 		available = skb_seq_read(at, &bytes, &state);
-		if (likely(available >= length && !IS_ENABLED(CONFIG_HIGHMEM)))
+		if (likely(available >= length && !IS_ENABLED(CONFIG_HIGHMEM))) {
+			/* The one before is in the same memory. */
+			rx->before = bytes == end ? segment : 0;
 			handle(rx, bytes, length);
-		else
+			end = bytes + length;
+		} else {
+			rx->before = 0;
 			handle_scattered(rx, start + at, length);
+		}
 	}
 	skb_abort_seq_read(&state);
 	adit_rx_settle(rx);

@@ -26,6 +26,7 @@ struct adit_rx {
 	struct adit_endpoint source; /* filled in when it is needed */
 	bool source_known;
 	u8 tos;
+	unsigned int before; /* bytes in front of the datagram that belong to the same packet */
 
 	/* What arrived under one session, not yet accounted for. */
 	struct adit_session *session;

@@ -57,7 +57,8 @@ static u8 *open_datagram(struct adit_rx *rx, struct adit_session *session,
 		return NULL;
 	}
 	reason = ADIT_DROP_AUTHENTICATION;
-	if (adit_open(&session->receive, text, (const u8 *)header + HEADER, length, counter)) {
+	if (adit_open(&session->receive, text, (const u8 *)header + HEADER, rx->before + HEADER,
+		      length, counter)) {
 		spin_lock(&session->replay_lock);
 		fresh = adit_replay_accept(&session->replay, counter);
 		spin_unlock(&session->replay_lock);

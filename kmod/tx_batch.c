@@ -129,7 +129,8 @@ static bool finish(struct adit_tx_batch *batch, const struct adit_place *place, 
 	struct adit_message_data *header = (struct adit_message_data *)place->data;
 	struct adit_session *session = batch->session;
 
-	memset(text + length, 0, padded - length);
+	if (padded > length)
+		memset(text + length, 0, padded - length);
 	header->header.type = ADIT_MESSAGE_DATA;
 	header->header.suite = session->suite;
 	header->header.reserved[0] = 0;

@@ -172,20 +172,25 @@ static bool check(const struct adit_cipher *cipher, struct bench *bench, unsigne
 	memset(bench, GUARD, sizeof(*bench));
 	if (!seals(cipher, text, answer))
 		return false;
-	if (!adit_open(cipher, opened, text, length, COUNTER) || !is_text(opened, length) ||
+	if (!adit_open(cipher, opened, text, 0, length, COUNTER) || !is_text(opened, length) ||
 	    !guarded(opened, length ? length : 1))
 		return false;
-	memcpy(opened, text, length + ADIT_TAG_LENGTH);
-	if (!adit_open(cipher, opened, opened, length, COUNTER) || !is_text(opened, length))
+	memset(opened, 0, length);
+	if (!adit_open(cipher, opened, text, ADIT_CRYPTO_HEADROOM, length, COUNTER) ||
+	    !is_text(opened, length) || !guarded(opened, length ? length : 1))
 		return false;
-	if (adit_open(cipher, opened, text, length, COUNTER + 1))
+	memcpy(opened, text, length + ADIT_TAG_LENGTH);
+	if (!adit_open(cipher, opened, opened, 0, length, COUNTER) || !is_text(opened, length))
+		return false;
+	if (adit_open(cipher, opened, text, 0, length, COUNTER + 1))
 		return false;
 	text[length + ADIT_TAG_LENGTH - 1] ^= 0x80;
-	if (adit_open(cipher, opened, text, length, COUNTER))
+	if (adit_open(cipher, opened, text, 0, length, COUNTER))
 		return false;
 	text[length + ADIT_TAG_LENGTH - 1] ^= 0x80;
 	text[length / 2] ^= 1;
-	return !adit_open(cipher, opened, text, length, COUNTER);
+	return !adit_open(cipher, opened, text, 0, length, COUNTER) &&
+	       !adit_open(cipher, opened, text, ADIT_CRYPTO_HEADROOM, length, COUNTER);
 }
 
 static bool check_answer(struct bench *bench, const struct answer *answer)
