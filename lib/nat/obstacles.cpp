@@ -87,10 +87,10 @@ bool namesPort(const json& value, std::uint16_t port) {
 
 /// `udp dport 68`, `tcp dport { 22, 80-90 }`, `ip protocol tcp`, `tcp flags syn`.
 Truth evaluatePayload(const json& payload, const std::vector<json>& right, const Probe& probe) {
-  if (!probe.protocol) {
-    return Truth::Unknown;
-  }
   const std::string header = payload.value("protocol", "");
+  if (!probe.protocol) {
+    return header == "icmp" || header == "icmpv6" ? Truth::No : Truth::Unknown;
+  }
   const std::string field = payload.value("field", "");
   const bool transport = header == "tcp" || header == "udp" || header == "th";
   if (transport && header != "th" && header != protocolName(*probe.protocol)) {
@@ -128,6 +128,12 @@ Truth evaluate(const json& match, const Probe& probe) {
                                        }) == Truth::Yes);
   } else if (isKey("meta", "l4proto") && probe.protocol) {
     result = isAny([&](const json& value) { return namesProtocol(value, *probe.protocol); });
+  } else if (isKey("meta", "l4proto")) {
+    // Mapped packets are TCP or UDP.
+    const auto mappable = [](const json& value) {
+      return namesProtocol(value, Protocol::Tcp) || namesProtocol(value, Protocol::Udp);
+    };
+    result = std::ranges::any_of(right, mappable) ? Truth::Unknown : Truth::No;
   } else if (left.is_object() && left.contains("payload") && left["payload"].is_object()) {
     // A header that the packet does not have matches no comparison, not even a negated one.
     result = evaluatePayload(left["payload"], right, probe);

@@ -121,7 +121,8 @@ def case_35_lan_host_with_another_gateway(lab: Lab) -> None:
     net.home.ip("link", "set", "lan", "master", "br0")
     link((net.home, "lan2"), (host, "eth0"))
     net.home.ip("link", "set", "lan2", "master", "br0")
-    net.home.nft('insert rule ip home forward iifname "br0" oifname "wan" accept')
+    for way in ("wan", "br0"):
+        net.home.nft(f'insert rule ip home forward iifname "br0" oifname "{way}" accept')
     host.address("eth0", "192.168.50.20/24")
     host.default_via("192.168.50.1")
     source_echo(host, ["tcp/443", "udp/443"])
@@ -140,7 +141,7 @@ def case_35_lan_host_with_another_gateway(lab: Lab) -> None:
     reasons = [entry.get("reason", "") for entry in nas.status()["maps"]]
     expect(all("Source = masquerade" in reason for reason in reasons), f"it is said: {reasons}")
     entry = checked(server, "tcp/8443")["tcp/8443"]
-    expect("Source = masquerade" in entry["detail"], f"the check says it too: {entry}")
+    expect(entry.get("leg") in ("target", "reply path"), f"the check says that: {entry}")
     for entry_lines in nas.spec.maps:
         entry_lines.append("Source = masquerade")
     reload(nas)
@@ -204,11 +205,13 @@ def case_40_overlap(lab: Lab) -> None:
     after = net.server.run("nft", "-a", "list", "table", "inet", f"adit_{server.name}").out
     expect(after == rules, "the rules in the kernel are the same")
     expect(fetches(net, 18080) == web.sha256, "and work")
+    server.spec.maps = server.spec.maps[:-1]
+    reload(server)
     for bad in ("tcp/0", "tcp/70000", "tcp/20-10", "udp/60000-65535 nas:2000-2001"):
         listen, *to = bad.split()
-        done = server.cli("map", "add", server.name, listen, *(to or ["nas"]), check=False)
+        done = server.cli("map", "add", str(server.file), listen, *(to or ["nas"]), check=False)
         expect(done.code != 0 and "error:" in done.err, f"{bad} is refused: {done}")
-    done = server.cli("map", "add", server.name, "tcp/9000", "nobody", check=False)
+    done = server.cli("map", "add", str(server.file), "tcp/9000", "nobody", check=False)
     expect("no peer is called nobody" in done.err, f"an unknown peer: {done}")
 
 
@@ -216,14 +219,13 @@ def case_40_overlap(lab: Lab) -> None:
 def case_41_next_packet_obeys(lab: Lab) -> None:
     """A steady UDP sender: mapped, moved to another port, unmapped, mapped again."""
     net, server, _nas = served_home(lab)
-    for port in (7000, 7001):
+    for port in (5000, 7000, 7001):
         udp_service(net.nas, "0.0.0.0", port)
     argv = (tool("tests/peers/pingpong"), f"{net.server_address}:7100", "--seconds", "30")
     net.client.start(*argv, log="flow")
     other = net.client.start(
         *(tool("tests/peers/pingpong"), f"{net.server_address}:5000", "--seconds", "10"), log="other"
     )
-    udp_service(net.nas, "0.0.0.0", 5000)
 
     def translated_to(port: int) -> bool:
         flows = net.server.run("cat", "/proc/net/nf_conntrack").out.splitlines()

@@ -113,8 +113,9 @@ def real_firewalld(lab: Lab) -> None:
     daemon.require(bus.exists, 5, "the bus is there")
     net.server.start("firewalld", "--nofork", "--nopid", log="firewalld")
     wait_until(
-        lambda: net.server.run("firewall-cmd", "--state", check=False).code == 0, 30, "firewalld runs"
+        lambda: "firewalld" in net.server.run("nft", "list", "tables").out, 60, "firewalld runs"
     )
+    net.server.run("firewall-cmd", "--state", timeout=60)
     ports = net.server.run("firewall-cmd", "--permanent", "--list-all-zones").out
     found = wait_until(lambda: findings(server), 10, "obstacles are found")
     for what, fix in found.items():

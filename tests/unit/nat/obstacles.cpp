@@ -59,6 +59,8 @@ TEST_CASE("a chain that drops mapped packets is named, with the command that hel
        "iptables -I FORWARD -i eth0 -o tun -j ACCEPT && iptables -I "
        "FORWARD -i tun -o eth0 -m conntrack"},
       {"iptables -P FORWARD DROP;" + kEstablished, "drops packets to mapped ports"},
+      {"iptables -P FORWARD DROP; iptables -A FORWARD -p icmp --icmp-type echo-request -j ACCEPT",
+       "drops packets to mapped ports"},
       {kEstablished + "iptables -A FORWARD -j REJECT", "chain FORWARD of table ip filter"},
       {"iptables -P FORWARD DROP; iptables -A FORWARD -i eth0 -o tun -j ACCEPT",
        "drops answers of mapped ports"},
