@@ -56,6 +56,17 @@ def masked(prefix: str) -> str:
     return str(ipaddress.ip_network(prefix, strict=False))
 
 
+def merged(messages: list[dict[int, bytes]]) -> dict[int, tuple[dict[int, bytes], list[str]]]:
+    """By id, what a dump tells of each peer: where a datagram is full, a peer's prefixes go on in
+    another message."""
+    told: dict[int, tuple[dict[int, bytes], list[str]]] = {}
+    for message in messages:
+        content = attributes(message[C["ADIT_A_PEER"]])
+        number = int.from_bytes(content[C["ADIT_A_PEER_ID"]], "little")
+        told.setdefault(number, (content, []))[1].extend(prefixes_of(content))
+    return told
+
+
 @test
 def many_peers_come_and_go_under_traffic(net: Topology) -> None:
     net.add_peers()
@@ -70,13 +81,13 @@ def many_peers_come_and_go_under_traffic(net: Topology) -> None:
             expect(net.a.request("SET_PEER", wish), 0)
         assert struct.unpack("I", net.a.device()[C["ADIT_A_DEVICE_PEER_COUNT"]])[0] == PEERS + 1
         answer = net.a.request("GET_PEER", dump=True)
-        assert len(answer.messages) == PEERS + 1, len(answer.messages)
-        for message in answer.messages[1:]:
-            content = attributes(message[C["ADIT_A_PEER"]])
-            number = int.from_bytes(content[C["ADIT_A_PEER_ID"]], "little")
+        told = merged(answer.messages)
+        assert len(told) == PEERS + 1, len(told)
+        for number, public in keys.items():
+            content, prefixes = told[number]
             host = number - 2
-            assert content[C["ADIT_A_PEER_PUBLIC_KEY"]] == keys[number]
-            assert prefixes_of(content) == [f"10.50.{host >> 8}.{host & 255}/32"], number
+            assert content[C["ADIT_A_PEER_PUBLIC_KEY"]] == public
+            assert prefixes == [f"10.50.{host >> 8}.{host & 255}/32"], (number, prefixes)
             at = attributes(content[C["ADIT_A_PEER_ENDPOINT"]])
             assert at[C["ADIT_A_ENDPOINT_PORT"]] == struct.pack("H", 1000 + host)
         # The last one is as good as any, with the other end's key.
