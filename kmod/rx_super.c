@@ -39,7 +39,7 @@ struct candidate {
  */
 static unsigned int limit4(const struct net_device *dev)
 {
-	const struct in_device *in_dev = __in_dev_get_rcu(dev);
+	struct in_device *in_dev = __in_dev_get_rcu(dev);
 
 	return ADIT_BIG_IPV4 && in_dev && !IN_DEV_FORWARD(in_dev) ? ADIT_BIG_SUPER : MAX_PACKET;
 }
