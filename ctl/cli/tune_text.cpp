@@ -83,6 +83,7 @@ std::string formatResult(const tune::ItemResult& result) {
   std::string text =
       fmt::format("{:<8} {}: {} -> {}", outcomeName(result.outcome), tune::shownPath(item.path),
                   onOneLine(item.current), onOneLine(now));
+  if (!result.effective.empty()) text += fmt::format(", effective {}", result.effective);
   if (!result.reason.empty()) text += fmt::format(" ({})", result.reason);
   return text + '\n';
 }
@@ -97,7 +98,8 @@ Json reportToJson(const tune::ApplyReport& report) {
                                {"old", result.item.current},
                                {"new", result.taken.empty() ? result.item.wanted : result.taken},
                                {"result", outcomeName(result.outcome)},
-                               {"reason", result.reason}});
+                               {"reason", result.reason},
+                               {"effective", result.effective}});
   }
   return json;
 }
@@ -112,8 +114,10 @@ std::string formatStanding(const std::vector<TuneStanding>& all) {
                         drifted == 0 ? "all hold" : fmt::format("{} do not hold", drifted));
     std::vector<Row> rows{{"FILE", "BEFORE", "SET TO", "NOW", "STATE"}};
     for (const tune::Standing& file : each.files) {
+      const std::string effective =
+          file.effective.empty() ? "" : fmt::format(" (effective {})", file.effective);
       rows.push_back({tune::shownPath(file.path), onOneLine(file.old), onOneLine(file.written),
-                      onOneLine(file.current),
+                      onOneLine(file.current) + effective,
                       file.holds             ? "holds"
                       : file.current.empty() ? "gone"
                                              : "changed by somebody else"});
@@ -132,6 +136,7 @@ Json standingToJson(const std::vector<TuneStanding>& all) {
                        {"before", file.old},
                        {"set_to", file.written},
                        {"now", file.current},
+                       {"effective", file.effective},
                        {"holds", file.holds}});
     }
     json.push_back({{"keeper", each.keeper}, {"files", std::move(files)}});

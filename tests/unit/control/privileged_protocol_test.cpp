@@ -34,6 +34,11 @@ class FakePrivileged final : public Privileged {
     if (path.starts_with("net/ipv6")) return failErrno(EROFS, "read-only");
     return "old";
   }
+  Result<void> writeTuned(const std::string& path, const std::string& value) override {
+    calls.push_back(fmt::format("tuned {}={}", path, value));
+    if (path.starts_with("proc/irq")) return failErrno(EIO, "cannot move");
+    return {};
+  }
   Result<void> setDns(const std::vector<IpAddress>& servers,
                       const std::vector<std::string>& search) override {
     calls.push_back(fmt::format("dns {} {}", servers.size(), fmt::join(search, ",")));
@@ -96,6 +101,10 @@ TEST_CASE("requests and answers cross the socket", "[privileged]") {
     const auto failed = remote.runHooks(HookKind::PreDown);
     REQUIRE_FALSE(failed);
     CHECK(failed.error().message == "tun7.conf:3: PreDown exited with status 1: false");
+    CHECK(remote.writeTuned("sys/class/net/eth0/queues/rx-0/rps_cpus", "3"));
+    CHECK(fake.calls.back() == "tuned sys/class/net/eth0/queues/rx-0/rps_cpus=3");
+    CHECK(remote.writeTuned("proc/irq/24/smp_affinity_list", "1").error().code == EIO);
+    fake.calls.resize(fake.calls.size() - 2);
     CHECK(remote.writeSysctl("net/ipv4/ip_forward", "1").value() == "old");
     const auto readOnly = remote.writeSysctl("net/ipv6/conf/all/forwarding", "1");
     REQUIRE_FALSE(readOnly);
@@ -159,7 +168,10 @@ TEST_CASE("malformed requests reach no operation", "[privileged]") {
   FakePrivileged fake;
   PrivilegedServer server(fake, std::nullopt);
   std::vector<Bytes> requests{{},
+                              {7},
                               {6},
+                              {6, 1, 0, 0, 0, 'a'},
+                              {6, 255, 255, 255, 255},
                               {200},
                               {1},
                               {1, 4},
