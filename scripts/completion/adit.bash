@@ -57,10 +57,22 @@ _adit_tune() {
   esac
 }
 
+_adit_map() {
+  local current=$1 previous=$2
+  case ${COMP_WORDS[2]}:$COMP_CWORD:$previous in
+    *:3:*) _adit_words "$(_adit_running) $(_adit_configured)" "$current" ;;
+    *:--source) _adit_words "preserve masquerade" "$current" ;;
+    *:--allow | *:--rate | add:[45]:*) ;;
+    add:*) _adit_words "--source --allow --rate --hairpin --override --json" "$current" ;;
+    check:*) _adit_words "--fix --yes --json" "$current" ;;
+    list:* | del:*) _adit_words "--json" "$current" ;;
+  esac
+}
+
 _adit() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="up down reload save status check strip tune show showconf set setconf addconf syncconf
-    genkey genpsk pubkey version help"
+  local commands="up down reload save status check strip map trace tune show showconf set setconf addconf
+    syncconf genkey genpsk pubkey version help"
   local fields="public-key private-key listen-port fwmark peers preshared-keys endpoints allowed-ips
     latest-handshakes transfer persistent-keepalive dump --json"
   COMPREPLY=()
@@ -75,6 +87,10 @@ _adit() {
     status:3 | check:3) _adit_words "--json" "$current" ;;
     show:2) _adit_words "all interfaces $(_adit_running)" "$current" ;;
     show:3) _adit_words "$fields" "$current" ;;
+    map:2) _adit_words "list add del check" "$current" ;;
+    map:*) _adit_map "$current" "$previous" ;;
+    trace:2) _adit_words "tcp udp" "$current" ;;
+    trace:4) _adit_words "from" "$current" ;;
     tune:2) _adit_words "plan apply revert status" "$current" ;;
     tune:*) _adit_tune "$current" "$previous" ;;
     showconf:2 | set:2 | setconf:2 | addconf:2 | syncconf:2)
