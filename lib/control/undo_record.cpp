@@ -24,10 +24,11 @@ struct Restorable {
   std::string_view pattern;
   std::array<std::string_view, 2> before;
 };
-constexpr std::array<Restorable, 6> kRestorable{{
+constexpr std::array<Restorable, 7> kRestorable{{
     {"net/ipv4/conf/*/forwarding", {"0", "0"}},
     {"net/ipv4/conf/*/rp_filter", {"0", "1"}},
     {"net/ipv4/conf/all/src_valid_mark", {"0", "0"}},
+    {"net/netfilter/nf_conntrack_acct", {"0", "0"}},
     {"net/ipv4/ip_forward", {"0", "0"}},
     {"net/ipv6/conf/*/accept_ra", {"1", "1"}},
     {"net/ipv6/conf/all/forwarding", {"0", "0"}},

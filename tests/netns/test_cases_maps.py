@@ -212,7 +212,7 @@ def case_40_overlap(lab: Lab) -> None:
         done = server.cli("map", "add", str(server.file), listen, *(to or ["nas"]), check=False)
         expect(done.code != 0 and "error:" in done.err, f"{bad} is refused: {done}")
     done = server.cli("map", "add", str(server.file), "tcp/9000", "nobody", check=False)
-    expect("no peer is called nobody" in done.err, f"an unknown peer: {done}")
+    expect('no peer is called "nobody"' in done.err, f"an unknown peer: {done}")
 
 
 @scenario(seconds=60)

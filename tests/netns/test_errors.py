@@ -210,12 +210,10 @@ def up_says_what_does_not_work(lab: Lab) -> None:
         spec.extra += ["DNS = 10.64.0.1"]
         tunnel.write()
     done = tunnel.cli("up", str(tunnel.file))
-    words = ["no default route", "[Tune] is not applied"] + (["resolvconf"] if dns else [])
+    words = ["no default route", "tuning: "] + (["resolvconf"] if dns else [])
     for word in words:
         expect(word in done.err, f"up says {word!r}: {done}")
         expect(word in str(tunnel.status()["warnings"]), f"so does status: {tunnel.status()}")
-        done_check = tunnel.cli("check", str(tunnel.file))
-        expect(word != words[1] or word in done_check.err, f"and check: {done_check}")
     spec.maps.pop()
     spec.extra = ["Table = off"]
     tunnel.write()

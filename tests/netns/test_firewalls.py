@@ -40,6 +40,10 @@ BUS = """
     <allow send_type="method_return"/>
     <allow send_type="signal"/>
     <allow send_type="error"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="signal"/>
+    <allow receive_type="error"/>
   </policy>
 </busconfig>
 """

@@ -30,10 +30,10 @@ struct Fixture {
 TEST_CASE_METHOD(Fixture, "all that adit records is put back after a crash") {
   UndoRecord written;
   written.sysctls = {
-      {"net/ipv4/conf/eth0/forwarding", "0"}, {"net/ipv4/conf/adit0/forwarding", "0"},
-      {"net/ipv4/conf/adit0/rp_filter", "1"}, {"net/ipv4/conf/all/src_valid_mark", "0"},
-      {"net/ipv4/ip_forward", "0"},           {"net/ipv6/conf/eth0.100/accept_ra", "1"},
-      {"net/ipv6/conf/all/forwarding", "0"}};
+      {"net/ipv4/conf/eth0/forwarding", "0"},    {"net/ipv4/conf/adit0/forwarding", "0"},
+      {"net/ipv4/conf/adit0/rp_filter", "1"},    {"net/ipv4/conf/all/src_valid_mark", "0"},
+      {"net/netfilter/nf_conntrack_acct", "0"},  {"net/ipv4/ip_forward", "0"},
+      {"net/ipv6/conf/eth0.100/accept_ra", "1"}, {"net/ipv6/conf/all/forwarding", "0"}};
   written.table = 51821;
   written.dns = true;
   written.hooksRun = true;
