@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <optional>
 
 namespace adit::nat {
@@ -81,11 +82,11 @@ class MappingElements {
     return {v6_ ? IpAddress::anyV6() : IpAddress::anyV4(), 0};
   }
 
-  [[nodiscard]] json key(std::vector<json> front) const {
-    front.push_back(addressRange(listen_));
-    front.push_back(static_cast<unsigned>(mapping_.protocol));
-    front.push_back(portRange(mapping_.firstPort, mapping_.lastPort));
-    return concat(std::move(front));
+  [[nodiscard]] json key(std::vector<json> more) const {
+    std::vector<json> parts{portRange(mapping_.firstPort, mapping_.lastPort),
+                            static_cast<unsigned>(mapping_.protocol), addressRange(listen_)};
+    std::ranges::move(more, std::back_inserter(parts));
+    return concat(std::move(parts));
   }
 
   Element& add(std::string_view set, json key, json value = nullptr, std::string comment = {}) {
@@ -137,10 +138,10 @@ class MappingElements {
       const auto protocol = static_cast<unsigned>(mapping_.protocol);
       if (mapping_.listenAddress) {
         insert(std::string(sets::kPortAt) + (v6_ ? "6" : "4"),
-               concat({mapping_.listenAddress->toString(), protocol, port}), target, {}, port,
+               concat({port, protocol, mapping_.listenAddress->toString()}), target, {}, port,
                port);
       } else {
-        insert(std::string(sets::kPort), concat({protocol, port}), target, {}, port, port);
+        insert(std::string(sets::kPort), concat({port, protocol}), target, {}, port, port);
       }
     }
   }
@@ -184,7 +185,7 @@ std::string canonicalPrefix(const json& prefix) {
   return fmt::format("{}~{}", network.address().toString(), highest.toString());
 }
 
-/// The port numbers that the last part of a key covers; zeros for another form.
+/// The port numbers that the first part of a key covers; zeros for another form.
 std::pair<std::uint16_t, std::uint16_t> portsOf(const json& part) {
   if (part.is_number_unsigned() && part.get<unsigned>() <= 65535) {
     const auto port = part.get<std::uint16_t>();
@@ -226,9 +227,9 @@ Element parseElement(const json& entry, bool isMap) {
   if (key.is_object() && key.contains("concat") && key["concat"].is_array() &&
       key["concat"].size() >= 2) {
     const json& parts = key["concat"];
-    const json& protocol = parts[parts.size() - 2];
+    const json& protocol = parts[1];
     element.protocol = protocol.is_number_unsigned() ? protocol.get<std::uint8_t>() : 0;
-    std::tie(element.firstPort, element.lastPort) = portsOf(parts.back());
+    std::tie(element.firstPort, element.lastPort) = portsOf(parts[0]);
   }
   element.key = std::move(key);
   return element;
@@ -280,8 +281,8 @@ void collectTargets(std::string_view set, const std::vector<Mapping>& mappings, 
       Element element;
       element.protocol = static_cast<std::uint8_t>(target.second);
       element.key =
-          concat({target.first.toString(), static_cast<unsigned>(target.second),
-                  portRange(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last))});
+          concat({portRange(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)),
+                  static_cast<unsigned>(target.second), target.first.toString()});
       std::string id = canonicalText(element.key);
       out.insert_or_assign(
           {fmt::format("{}{}", set, target.first.isV6() ? "6" : "4"), std::move(id)},

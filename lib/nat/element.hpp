@@ -13,8 +13,8 @@
 
 namespace adit::nat {
 
-/// Names of the table's sets and maps. Those that end in 4 or 6 hold keys of that family that
-/// start with an address of the public side (all of them where a mapping listens on any).
+/// Names of the table's sets and maps. Those that end in 4 or 6 hold keys of that family: port,
+/// protocol, and an address of the public side (all of them where a mapping listens on any).
 namespace sets {
 inline constexpr std::string_view kTarget = "target";          ///< key → target address
 inline constexpr std::string_view kPortAt = "port_at";         ///< key of one port → target port
@@ -22,11 +22,11 @@ inline constexpr std::string_view kPort = "port";              ///< the same for
 inline constexpr std::string_view kMasquerade = "masquerade";  ///< keys with Source = masquerade
 inline constexpr std::string_view kHairpin = "hairpin";        ///< keys with Hairpin
 inline constexpr std::string_view kRestricted = "restricted";  ///< keys with an Allow list
-inline constexpr std::string_view kAllowed = "allowed";        ///< client network . key
+inline constexpr std::string_view kAllowed = "allowed";        ///< key . client network
 inline constexpr std::string_view kRateIn = "rate_in";    ///< key → limit of what clients send
 inline constexpr std::string_view kRateOut = "rate_out";  ///< key → limit of what they are sent
 inline constexpr std::string_view kPaced = "paced";  ///< keys with a rate: never in the flow table
-inline constexpr std::string_view kExposed = "exposed";  ///< address . protocol . port of a target
+inline constexpr std::string_view kExposed = "exposed";  ///< port . protocol . address of a target
 inline constexpr std::string_view kMasked = "masked";    ///< the same, of targets behind this host
 inline constexpr std::string_view kAnswer = "answer";  ///< tunnel's address → home address (no key)
 inline constexpr std::string_view kState = "state";    ///< what the table was built from

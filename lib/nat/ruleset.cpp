@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -61,18 +62,18 @@ json transport(const Family& family) {
   return payload(family.protocol, family.transport);
 }
 
-/// daddr . protocol . dport, with `front` before it.
-json packetKey(const Family& family, std::vector<json> front = {}) {
-  front.push_back(destination(family));
-  front.push_back(transport(family));
-  front.push_back(payload("th", "dport"));
-  return concat(std::move(front));
+/// dport . protocol . daddr, with `more` behind it. The port comes first: the kernel looks a field
+/// of intervals up by all elements that the fields before it left, and few have the same port.
+json packetKey(const Family& family, std::vector<json> more = {}) {
+  std::vector<json> parts{payload("th", "dport"), transport(family), destination(family)};
+  std::ranges::move(more, std::back_inserter(parts));
+  return concat(std::move(parts));
 }
 
 /// The same as it was before our translation.
 json originalKey(const Family& family) {
   return concat(
-      {ctOriginal(family.connectionDestination), transport(family), ctOriginal("proto-dst")});
+      {ctOriginal("proto-dst"), transport(family), ctOriginal(family.connectionDestination)});
 }
 
 json networkText(const Prefix& prefix) {
@@ -161,18 +162,18 @@ class Builder {
     const std::string protocol = "inet_proto";
     for (const Family& family : kFamilies) {
       const std::string address(family.addressType);
-      const std::vector<std::string> key = {address, protocol, service};
+      const std::vector<std::string> key = {service, protocol, address};
       addSet(named(sets::kTarget, family), key, true, address);
       addSet(named(sets::kPortAt, family), key, false, service);
       addSet(named(sets::kMasquerade, family), key, true);
       addSet(named(sets::kHairpin, family), key, true);
       addSet(named(sets::kRestricted, family), key, true);
-      addSet(named(sets::kAllowed, family), {address, address, protocol, service}, true);
+      addSet(named(sets::kAllowed, family), {service, protocol, address, address}, true);
     }
-    addSet(std::string(sets::kPort), {protocol, service}, false, service);
+    addSet(std::string(sets::kPort), {service, protocol}, false, service);
     if (limited_) {
       for (const Family& family : kFamilies) {
-        const std::vector<std::string> key = {std::string(family.addressType), protocol, service};
+        const std::vector<std::string> key = {service, protocol, std::string(family.addressType)};
         addSet(named(sets::kRateIn, family), key, true, "limit");
         addSet(named(sets::kRateOut, family), key, true, "limit");
         if (spec_.offload) {
@@ -231,7 +232,7 @@ class Builder {
     const json address = mapLookup(packetKey(family), named(sets::kTarget, family));
     const json portAt = mapLookup(packetKey(family), named(sets::kPortAt, family));
     const json port =
-        mapLookup(concat({meta("l4proto"), payload("th", "dport")}), std::string(sets::kPort));
+        mapLookup(concat({payload("th", "dport"), meta("l4proto")}), std::string(sets::kPort));
     const auto translate = [&](json object) {
       object["family"] = family.translate;
       object["addr"] = address;
@@ -320,7 +321,7 @@ class Builder {
     addBaseChain(kChain, "nat", "postrouting", kSourceNat);
     for (const Family& family : kFamilies) {
       addSet(named(sets::kMasked, family),
-             {std::string(family.addressType), "inet_proto", "inet_service"}, true);
+             {"inet_service", "inet_proto", std::string(family.addressType)}, true);
       addRule(kChain, {fromTunnel(), differs(meta("oifname"), spec_.interface), tcpOrUdp(),
                        equal(packetKey(family), setName(named(sets::kMasked, family))),
                        verdict("masquerade")});
@@ -394,7 +395,7 @@ class Builder {
     constexpr std::string_view kExposed = "exposed";
     for (const Family& family : kFamilies) {
       addSet(named(sets::kExposed, family),
-             {std::string(family.addressType), "inet_proto", "inet_service"}, true);
+             {"inet_service", "inet_proto", std::string(family.addressType)}, true);
     }
     addChain(kExposed);
     const json known = match("in", ct("state"), json::array({"established", "related"}));

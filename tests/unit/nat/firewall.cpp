@@ -355,7 +355,7 @@ TEST_CASE("what somebody else does to the table is found and mended", "[root]") 
        FirewallChange::Kind::Replaced},
       {"nft flush set inet adit_tun state", FirewallChange::Kind::Replaced},
       {"nft flush map inet adit_tun target4", FirewallChange::Kind::Updated},
-      {"nft 'add element inet adit_tun target4 { 0.0.0.0/0 . tcp . 22 : 10.9.0.2 }'",
+      {"nft 'add element inet adit_tun target4 { 22 . tcp . 0.0.0.0/0 : 10.9.0.2 }'",
        FirewallChange::Kind::Updated},
   }));
   CAPTURE(damage);

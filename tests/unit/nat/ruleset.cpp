@@ -115,12 +115,12 @@ TEST_CASE("an equal range is one element; a shifted one has a port for each") {
   shifted.label = "games";
   const json built = buildRuleset(specOf({equal, shifted}));
   REQUIRE(elementsIn(built, "add", "target4") == json::parse(R"([
-    [{"elem":{"val":{"concat":[{"prefix":{"addr":"0.0.0.0","len":0}},17,{"range":[5000,5002]}]},
+    [{"elem":{"val":{"concat":[{"range":[5000,5002]},17,{"prefix":{"addr":"0.0.0.0","len":0}}]},
               "comment":"games"}},"10.9.0.2"],
-    [{"elem":{"val":{"concat":[{"prefix":{"addr":"0.0.0.0","len":0}},6,{"range":[8000,8100]}]},
+    [{"elem":{"val":{"concat":[{"range":[8000,8100]},6,{"prefix":{"addr":"0.0.0.0","len":0}}]},
               "comment":"web"}},"10.9.0.2"]])"));
   REQUIRE(elementsIn(built, "add", "port") == json::parse(R"([
-    [{"concat":[17,5000]},6000],[{"concat":[17,5001]},6001],[{"concat":[17,5002]},6002]])"));
+    [{"concat":[5000,17]},6000],[{"concat":[5001,17]},6001],[{"concat":[5002,17]},6002]])"));
   REQUIRE(elementsIn(built, "add", "target6").empty());
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("a mapping on one address keys its ports by that address") {
   const json built = buildRuleset(specOf({shifted}));
   REQUIRE(elementsIn(built, "add", "port").empty());
   REQUIRE(elementsIn(built, "add", "port_at4") ==
-          json::parse(R"([[{"concat":["203.0.113.9",6,443]},8443]])"));
+          json::parse(R"([[{"concat":[443,6,"203.0.113.9"]},8443]])"));
 }
 
 TEST_CASE("source, hairpin and allow list are elements of their own sets") {
@@ -141,15 +141,17 @@ TEST_CASE("source, hairpin and allow list are elements of their own sets") {
   wanted.allow = {*Prefix::parse("198.51.100.0/24"), *Prefix::parse("198.51.100.7/32"),
                   *Prefix::parse("2001:db8::/32")};
   const json built = buildRuleset(specOf({wanted}));
-  const json key4 = json::parse(R"({"concat":[{"prefix":{"addr":"0.0.0.0","len":0}},6,80]})");
-  const json key6 = json::parse(R"({"concat":[{"prefix":{"addr":"::","len":0}},6,80]})");
+  const json key4 = json::parse(R"({"concat":[80,6,{"prefix":{"addr":"0.0.0.0","len":0}}]})");
+  const json key6 = json::parse(R"({"concat":[80,6,{"prefix":{"addr":"::","len":0}}]})");
   for (const char* set : {"masquerade", "hairpin", "restricted"}) {
     REQUIRE(elementsIn(built, "add", std::string(set) + "4") == json::array({key4}));
     REQUIRE(elementsIn(built, "add", std::string(set) + "6") == json::array({key6}));
   }
   // The /32 lies in the /24: twice would be an overlap.
-  REQUIRE(elementsIn(built, "add", "allowed4") == json::parse(R"([{"concat":[
-      {"prefix":{"addr":"198.51.100.0","len":24}},{"prefix":{"addr":"0.0.0.0","len":0}},6,80]}])"));
+  REQUIRE(
+      elementsIn(built, "add", "allowed4") ==
+      json::parse(
+          R"([{"concat":[80,6,{"prefix":{"addr":"0.0.0.0","len":0}},{"prefix":{"addr":"198.51.100.0","len":24}}]}])"));
   REQUIRE(elementsIn(built, "add", "allowed6").size() == 1);
 }
 
@@ -243,8 +245,9 @@ TEST_CASE("a changed mapping is a difference of its elements alone") {
   REQUIRE(update["nftables"].size() == 2);
   // Removed first, so that both fit into one transaction.
   REQUIRE(update["nftables"][0].contains("delete"));
-  REQUIRE(elementsIn(update, "delete", "target4") == json::parse(R"([{"concat":[
-      {"prefix":{"addr":"0.0.0.0","len":0}},17,{"range":[5000,5009]}]}])"));
+  REQUIRE(elementsIn(update, "delete", "target4") ==
+          json::parse(
+              R"([{"concat":[{"range":[5000,5009]},17,{"prefix":{"addr":"0.0.0.0","len":0}}]}])"));
   REQUIRE(elementsIn(update, "add", "target4")[0][1] == "10.9.0.3");
 
   REQUIRE(difference(elementsOf(specOf({web})), elementsOf(specOf({web}))).empty());
@@ -260,8 +263,8 @@ TEST_CASE("a listing is read in whatever form nft prints it") {
   const auto wanted = elementsOf(specOf({mapping(Protocol::Tcp, 8000, 8100, 8000)}));
   const json element = json::parse(R"(["10.9.0.2"])");
   for (const char* key :
-       {R"({"concat":[{"prefix":{"addr":"0.0.0.0","len":0}},"tcp",{"range":[8000,8100]}]})",
-        R"({"concat":[{"range":["0.0.0.0","255.255.255.255"]},6,{"range":[8000,8100]}]})"}) {
+       {R"({"concat":[{"range":[8000,8100]},"tcp",{"prefix":{"addr":"0.0.0.0","len":0}}]})",
+        R"({"concat":[{"range":[8000,8100]},6,{"range":["0.0.0.0","255.255.255.255"]}]})"}) {
     const json listing = {
         {"nftables",
          {{{"metainfo", {{"version", "1.0.6"}}}},
@@ -281,9 +284,9 @@ TEST_CASE("a listing of an unexpected shape differs and does no harm") {
         R"({"nftables":[{"map":{"name":"target4","elem":[1]}}]})",
         R"({"nftables":[{"map":{"name":"target4","elem":[[{"elem":{}},"10.9.0.2"]]}}]})",
         R"({"nftables":[{"map":{"name":"target4","elem":[[{"concat":[1]},"10.9.0.2"]]}}]})",
-        R"({"nftables":[{"set":{"name":"hairpin4","elem":[{"concat":[{"prefix":3},6,80]}]}}]})",
-        R"({"nftables":[{"map":{"name":"target4","elem":[[{"concat":[{"prefix":
-              {"addr":"0.0.0.0","len":99}},"tcp",{"range":[80]}]},"10.9.0.2"]]}}]})"}) {
+        R"({"nftables":[{"set":{"name":"hairpin4","elem":[{"concat":[80,6,{"prefix":3}]}]}}]})",
+        R"({"nftables":[{"map":{"name":"target4","elem":[[{"concat":[{"range":[80]},"tcp",{"prefix":
+              {"addr":"0.0.0.0","len":99}}]},"10.9.0.2"]]}}]})"}) {
     CAPTURE(text);
     const json listing = json::parse(text);
     REQUIRE_FALSE(difference(elementsOfListing(listing), wanted).empty());
