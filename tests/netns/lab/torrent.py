@@ -21,7 +21,7 @@ PYTHON = "/usr/bin/python3"
 def torrent(where: Namespace, address: str, port: int) -> Process:
     """Starts it, and waits until it has both ports."""
     process = where.start(PYTHON, __file__, address, str(port), log="torrent")
-    process.require(lambda: process.output().count("mapped") == 2, 30, "libtorrent has its ports")
+    process.require(lambda: process.output().count("successfully mapped") == 2, 30, "libtorrent has its ports")
     return process
 
 
