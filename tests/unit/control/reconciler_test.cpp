@@ -95,7 +95,8 @@ TEST_CASE_METHOD(Fixture, "a mapping whose target no peer stands for is the othe
   // Nobody is behind a server that nobody has to be called from: its AllowedIPs lack the host.
   CHECK(mappingsBySide(server).translated.size() == 2);
   CHECK(mappingsBySide(server).declared.size() == 1);
-  server.peers.front().endpoint = config::EndpointName{.host = "vps.example.net", .port = 51820};
+  server.peers.front().endpoint =
+      config::EndpointName{.host = "vps.example.net", .port = 51820, .zone = {}, .literal = {}};
   CHECK(mappingsBySide(server).declared.size() == 2);
   // Clients' addresses are behind the server; with Table = reply hosts at home are not.
   config::Config nas = configWith(config::TableReply{}, {prefix("0.0.0.0/0")});
@@ -108,7 +109,8 @@ TEST_CASE_METHOD(Fixture, "a mapping whose target no peer stands for is the othe
 
 TEST_CASE_METHOD(Fixture, "a NAS forwards only where a mapping leads past it") {
   config::Config nas = configWith(config::TableReply{}, {prefix("0.0.0.0/0")});
-  nas.peers.front().endpoint = config::EndpointName{.host = "vps.example.net", .port = 51820};
+  nas.peers.front().endpoint =
+      config::EndpointName{.host = "vps.example.net", .port = 51820, .zone = {}, .literal = {}};
   NetworkFacts facts;
   facts.homeAddresses = {IpAddress::parse("192.168.50.2").value()};
   CHECK_FALSE(desiredNetwork(nas, facts).ruleset.forwards);
