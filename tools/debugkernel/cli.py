@@ -20,7 +20,7 @@ from .uml import UmlMachine
 
 # Memory in MiB: the shadow of KASAN takes an eighth, its quarantine more. Four emulated processors
 # on a busy machine see too few ticks of the timer for the kernel's test of it.
-QEMU = ("--smp", "4", "--memory", "2048", "--append", "no_timer_check")
+QEMU = ("--smp", "4", "--memory", "2048", "--append", "no_timer_check kasan_multi_shot")
 DEFAULTS = {"uml": ("--memory", "1536"), "kasan": QEMU, "kcsan": QEMU}
 READERS: dict[str, ModuleType] = {"kcsan": races}
 DESCRIPTION = """\

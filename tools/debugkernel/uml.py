@@ -41,6 +41,9 @@ class UmlMachine(Machine):
             *prefix,
             *(str(kernel), f"mem={options.memory}M", f"initrd={initrd}"),
             *("console=tty0", "loglevel=5", "oops=panic", "cryptomgr.notests"),
+            # SLUB's own marks are written before KASAN is ready here, which it reports, and after
+            # one report it says nothing more.
+            *("slub_debug=-", "kasan_multi_shot"),
             # Its files go with the run's.
             *("con=null", "ssl=null", f"uml_dir={initrd.parent}", *options.append),
         ]
