@@ -76,7 +76,7 @@ std::vector<Claim> claimsOfListing(std::string_view tunnel, const json& listing)
                 .firstPort = element.firstPort,
                 .lastPort = element.lastPort,
                 .publicInterfaces = publicInterfaces};
-    const json& address = element.key["concat"].front();
+    const json& address = element.key["concat"].back();
     if (address.is_string()) {
       if (const auto parsed = IpAddress::parse(address.get<std::string>())) {
         claim.listenAddress = *parsed;

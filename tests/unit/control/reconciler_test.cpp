@@ -331,7 +331,7 @@ TEST_CASE("both protocols make two mappings, with one target of each family") {
                  IpAddress::parse("10.10.0.9").value()};
   config::Config config;
   config.maps = {map};
-  const auto mappings = mappingsBySide(config).declared;
+  const auto mappings = mappingsBySide(config).translated;
   REQUIRE(mappings.size() == 2);
   CHECK(mappings[0].protocol == nat::Protocol::Tcp);
   CHECK(mappings[1].protocol == nat::Protocol::Udp);
