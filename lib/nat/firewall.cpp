@@ -206,9 +206,9 @@ void cutMasked(const ElementDiff& diff, FirewallChange& change) {
         continue;
       }
       const json& parts = element.key["concat"];
-      const auto target = parts.empty() || !parts[0].is_string()
+      const auto target = parts.empty() || !parts.back().is_string()
                               ? tl::unexpected(Error{})
-                              : IpAddress::parse(parts[0].get<std::string>());
+                              : IpAddress::parse(parts.back().get<std::string>());
       if (target) {
         note(cutTarget(*target, {element.protocol, element.firstPort, element.lastPort}), change);
       }
