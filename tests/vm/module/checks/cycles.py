@@ -132,7 +132,6 @@ def life_cycles(net: Topology) -> None:
     count = int(os.environ.get("ADIT_TEST_CYCLES") or (1000 if full_run() else 50))
     net.remove()
     usual = control()
-    net.__init__()  # type: ignore[misc]
     probes = Probes()
     try:
         # Always looked at without namespaces: what a living one holds differs from one to the next.
