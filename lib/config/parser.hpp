@@ -19,8 +19,8 @@ Outcome parse(std::string_view text, std::string_view fileName, Dialect dialect 
 /// read. A file that cannot be read is an error of the outcome.
 Outcome load(const std::filesystem::path& path, Dialect dialect = Dialect::Adit);
 
-/// As load(), as if the file `dropIn` of PATH.d held `text`; an empty text is an absent file. To judge
-/// a change before it is made.
+/// As load(), as if the file `dropIn` of PATH.d held `text`; an empty text is an absent file. To
+/// judge a change before it is made.
 Outcome loadWith(const std::filesystem::path& path, const std::filesystem::path& dropIn,
                  std::string_view text);
 
