@@ -10,7 +10,7 @@ from adit_genl import C, Genl, attribute, device, namespace, nest, u8, u16, u32
 from topology import PORT, Topology
 
 from .refusals import INVALID, refused, state, wrong_forms
-from .support import expect, ping, test
+from .support import expect, expect_of_dump, ping, test
 
 FORMS = {
     "LISTEN_PORT": "u16", "FWMARK": "u32", "PUBLIC_KEY": "key", "CLAIM": "u8",
@@ -67,7 +67,7 @@ def devices_that_are_none(net: Topology) -> None:
         for _, wrong in (*wrong_forms("ADIT_A_IFINDEX", "u32"), ("0", device(0))):
             answer = genl.request(number, wrong, wish)
             assert answer.error in INVALID and answer.text, (command, wrong, answer)
-    expect(genl.request(C["ADIT_CMD_GET_PEER"], device(9999), dump=True), errno.ENODEV)
+    expect_of_dump(genl.request(C["ADIT_CMD_GET_PEER"], device(9999), dump=True), errno.ENODEV)
     answer = genl.request(C["ADIT_CMD_EVENT_HANDSHAKE"], device(net.a.index))
     assert answer.error == errno.EOPNOTSUPP, answer
     assert state(net.a) == before
