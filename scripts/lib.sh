@@ -25,7 +25,7 @@ ADIT_VM_PACKAGES=(
 )
 ADIT_TEST_PACKAGES=(
   "${ADIT_LAB_PACKAGES[@]}" "${ADIT_VM_PACKAGES[@]}" wireguard-go clang-format shellcheck natpmpc
-  python3-libtorrent
+  python3-libtorrent ufw firewalld dbus-daemon
 )
 # What scripts/test --full needs beside them: to build the kernels of tools/debug-kernel, and to read
 # the module's source.
@@ -57,14 +57,21 @@ allow_services() {
   fi
 }
 
-# Nor at the next boot: only for an nginx that was not here before.
-disable_new_nginx() {
-  if command -v systemctl >/dev/null; then
-    systemctl --quiet disable nginx.service >&2 || true
-  fi
-  if command -v update-rc.d >/dev/null && [[ -e /etc/init.d/nginx ]]; then
-    update-rc.d nginx disable >&2 || true
-  fi
+# Nor at the next boot: only for what was not here before. By package, the service.
+declare -A ADIT_SERVICES=([nginx-light]=nginx [firewalld]=firewalld [ufw]=ufw)
+
+disable_new_services() {
+  local package service
+  for package in "$@"; do
+    service=${ADIT_SERVICES[$package]-}
+    [[ -n $service ]] || continue
+    if command -v systemctl >/dev/null; then
+      systemctl --quiet disable "$service.service" >&2 || true
+    fi
+    if command -v update-rc.d >/dev/null && [[ -e /etc/init.d/$service ]]; then
+      update-rc.d "$service" disable >&2 || true
+    fi
+  done
 }
 
 # install_packages NAME...: installs what is missing with apt.
@@ -86,9 +93,7 @@ install_packages() {
   "${apt[@]}" install --no-install-recommends "${missing[@]}" </dev/null >&2 ||
     die "apt-get could not install: ${missing[*]}"
   allow_services
-  if [[ " ${missing[*]} " == *" nginx-light "* ]]; then
-    disable_new_nginx
-  fi
+  disable_new_services "${missing[@]}"
 }
 
 # build_tree DIR CMAKE_OPTION... -- TARGET...: configures and builds, at most two lines on success.
