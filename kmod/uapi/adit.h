@@ -13,7 +13,8 @@
  * traffic stay.
  *
  * Refused input changes nothing and is answered with an extended-ack message that names the
- * attribute. Numbers are in host byte order, addresses in network byte order.
+ * attribute (6.1 loses it when a dump cannot start). Numbers are in host byte order, addresses in
+ * network byte order.
  *
  * Versions. Attributes that a receiver does not know are ignored, arrays (drops, counters, speeds)
  * may be longer or shorter than a reader expects, and commands that the module does not know give
