@@ -67,7 +67,7 @@ static void append_tag(const u8 *poly_key, u8 *text, size_t length)
 	size_t padded = round_up(length, POLY1305_BLOCK_SIZE);
 	struct poly1305_desc_ctx poly __uninitialized;
 
-	BUILD_BUG_ON(ADIT_CRYPTO_TAILROOM < POLY1305_BLOCK_SIZE - 1);
+	BUILD_BUG_ON(ADIT_CRYPTO_TAILROOM + 1 < POLY1305_BLOCK_SIZE);
 	memset(text + length, 0, POLY1305_BLOCK_SIZE);
 	put_lengths(text + padded, length);
 	poly1305_init(&poly, poly_key);
