@@ -11,12 +11,14 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from vmlib import cache, kernels, kmsg, libraries, modules  # noqa: E402
+from vmlib import cache, cli, kernels, kmsg, libraries, modules  # noqa: E402
 from vmlib.cpio import Archive  # noqa: E402
 from vmlib.errors import VmError  # noqa: E402
+from vmlib.machine import Outcome  # noqa: E402
 
 
 def written(archive: Archive) -> bytes:
@@ -150,6 +152,30 @@ class Log(unittest.TestCase):
     def test_excerpt_begins_at_the_trouble(self) -> None:
         log = "\n".join([*map(str, range(100)), "Oops: 1", *map(str, range(100))])
         self.assertTrue(kmsg.excerpt(log).startswith("97\n98\n99\nOops"))
+
+
+class Boot(unittest.TestCase):
+    """What becomes of a machine whose emulator failed."""
+
+    DEFECT = Outcome(console="[    8.2] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI")
+
+    def ran(self, *outcomes: Outcome) -> tuple[Outcome, int]:
+        """The last outcome, and how many machines it took."""
+        left = list(outcomes)
+        machine = mock.Mock(side_effect=lambda: mock.Mock(run=lambda: left.pop(0)))
+        with mock.patch.object(cli, "say"):
+            return cli._boot(machine), machine.call_count
+
+    def test_starts_again(self) -> None:
+        good = Outcome(status=0)
+        self.assertEqual(self.ran(self.DEFECT, good), (good, 2))
+
+    def test_gives_up(self) -> None:
+        self.assertEqual(self.ran(*[self.DEFECT] * cli.ATTEMPTS), (self.DEFECT, cli.ATTEMPTS))
+
+    def test_a_panic_of_its_own_is_the_result(self) -> None:
+        panic = Outcome(console="Kernel panic - not syncing: sysrq")
+        self.assertEqual(self.ran(panic), (panic, 1))
 
 
 class Files(unittest.TestCase):

@@ -10,6 +10,7 @@ import signal
 import sys
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
@@ -161,11 +162,11 @@ def _module(options: argparse.Namespace, kernel: kernels.Kernel, build: Path | N
     return module
 
 
-def _boot(options: Options, kernel: kernels.Kernel, initrd: Path, shell: bool) -> Outcome:
-    """Runs the machine; once more when the emulator itself has failed."""
+def _boot(machine: Callable[[], Machine], shell: bool = False) -> Outcome:
+    """Runs a machine; a new one when the emulator itself has failed."""
     for left in reversed(range(ATTEMPTS)):
-        machine = Machine(options, kernel.image, initrd, initrd.with_name("files.tar"))
-        outcome = machine.interactive() if shell else machine.run()
+        one = machine()
+        outcome = one.interactive() if shell else one.run()
         if outcome.status is not None or not kmsg.emulator_failed(outcome.console):
             break
         say(f"QEMU's known defect (int3); {'starting again' if left else 'giving up'}")
@@ -211,10 +212,12 @@ def _run(options: argparse.Namespace, machine_class: type[Machine], reader: LogR
             for part in (base, extra):
                 with part.open("rb") as source:
                     shutil.copyfileobj(source, out, 1 << 20)
-        machine = machine_class(machine_options, kernel.image, initrd, scratch / "files.tar")
         if options.gdb:
             say(f"gdb {kernel.image} -ex 'target remote 127.0.0.1:{options.gdb}'")
-        outcome = machine.interactive() if options.shell else machine.run()
+        files = scratch / "files.tar"
+        outcome = _boot(
+            lambda: machine_class(machine_options, kernel.image, initrd, files), options.shell
+        )
         if options.fetch and outcome.status is not None:
             _extract(scratch / "files.tar", options.fetch_to)
     if options.log is not None:

@@ -30,14 +30,13 @@ def mark(text: str) -> None:
 def passes(entry: Entry) -> bool:
     mark(entry.name)
     begin = time.monotonic()
-    net = Topology()
     try:
-        entry.body(net)
+        with contextlib.closing(Topology()) as net:
+            entry.body(net)
         passed = True
     except Exception:
         traceback.print_exc()
         passed = False
-    net.remove()
     print(f"{'ok' if passed else 'FAILED'}  {entry.name}  {time.monotonic() - begin:.1f} s",
           flush=True)
     return passed

@@ -36,7 +36,7 @@ def unload_under_traffic(net: Topology) -> None:
         for flood in floods:
             flood.kill()
             flood.wait()
-        net.remove()
+        net.close()
         if done.returncode:
             subprocess.run(["rmmod", "adit"], check=True, timeout=60)
         subprocess.run(["modprobe", "adit"], check=True, timeout=60)
