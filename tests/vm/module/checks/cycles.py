@@ -7,6 +7,7 @@ and freed; its references; namespaces; and all of the kernel's caches of memory.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import subprocess
@@ -26,11 +27,9 @@ LIVES = {
     "session": ("adit_session_create", "free_session"),
 }
 WARM_UP = 3
-# Cycles with a link of WireGuard in place of ours: what namespaces cost the kernel anyway.
-CONTROL = 8
-# Beyond that a cache may grow by less than one object in four cycles.
-TOLERATED_SHARE = 4
-TOLERATED = 24
+# What leaks grows in each of them; what the kernel keeps for once does not.
+PARTS = 3
+LOOKS = 3
 
 
 class Probes:
@@ -65,10 +64,36 @@ class Probes:
             result[name.split("/")[-1]] = int(hits) + int(missed)
         return result
 
+    def alive(self) -> dict[str, int]:
+        """How many more were made than freed since the probes were set."""
+        if not self.available:
+            return {}
+        counts = self.counts()
+        return {name: counts[f"{name}_made"] - counts[f"{name}_freed"] for name in LIVES}
+
     def close(self) -> None:
         if self.available:
             (TRACING / "events/adit/enable").write_text("0")
             self.command("-:adit/\n")
+
+
+def in_use(cache: Path) -> int:
+    """A cache's objects. All of a slab that a processor allocates from count as used, so none may be.
+
+    Opening a file allocates, and so does a write as much as it is long: both are kept away from
+    between the cleaning up and the look.
+    """
+    away = "1" if cache.name != "kmalloc-8" else "1".ljust(3000)
+    shrink, count = os.open(cache / "shrink", os.O_WRONLY), os.open(cache / "objects", os.O_RDONLY)
+    try:
+        looks = []
+        for _ in range(LOOKS):
+            os.write(shrink, away.encode())
+            looks.append(int(os.pread(count, 100, 0).split()[0]))
+        return min(looks)
+    finally:
+        os.close(shrink)
+        os.close(count)
 
 
 def objects() -> dict[str, int]:
@@ -79,8 +104,7 @@ def objects() -> dict[str, int]:
             continue
         if re.match(r"(kmalloc|net_namespace|skbuff|UDP|dst|ip|sock|pid_)", path.name):
             with contextlib.suppress(OSError):
-                (path / "shrink").write_text("1")
-                found[path.name] = int((path / "objects").read_text().split()[0])
+                found[path.name] = in_use(path)
     return found
 
 
@@ -103,53 +127,30 @@ def cycle(net: Topology, number: int) -> None:
         net.add_keys(first_index=50, suite=number % 3)
     elif number % 4 == 2:
         subprocess.run(["ip", "-n", "mod-b", "link", "delete", "adit0"], check=True)
-    net.remove()
+    net.close()
     flood.kill()
     flood.wait()
-
-
-def control() -> dict[str, float]:
-    """By how much each cache grows with a cycle that has nothing of ours."""
-    for number in range(WARM_UP + CONTROL):
-        if number == WARM_UP:
-            time.sleep(2)
-            before = objects()
-        net = Topology(kind="wireguard")
-        flood = background("mod-a", "ping", "-f", "-s", "1200", "-w", "60", net.b.wire())
-        time.sleep(0.3)
-        net.remove()
-        flood.kill()
-        flood.wait()
-    time.sleep(2)
-    now = objects()
-    grown = {name: max(0, now[name] - before.get(name, 0)) / CONTROL for name in now}
-    print(f"  without ours: {({name: per for name, per in grown.items() if per > 1})}", flush=True)
-    return grown
 
 
 @test
 def life_cycles(net: Topology) -> None:
     count = int(os.environ.get("ADIT_TEST_CYCLES") or (1000 if full_run() else 50))
-    net.remove()
-    usual = control()
+    net.close()
     probes = Probes()
     try:
         # Always looked at without namespaces: what a living one holds differs from one to the next.
-        for number in range(WARM_UP):
-            net.__init__()  # type: ignore[misc]
-            cycle(net, number)
+        cycles(net, WARM_UP)
         time.sleep(2)
-        before = objects(), references(), namespaces()
+        before = references(), namespaces()
+        alive = probes.alive()  # less than none when what lived before was freed since
         begin = time.monotonic()
-        for number in range(count):
-            net.__init__()  # type: ignore[misc]
-            cycle(net, number)
+        grown = [growth(net, math.ceil(count / PARTS)) for _ in range(PARTS)]
         print(f"  {count} cycles in {time.monotonic() - begin:.0f} s", flush=True)
-        assert until(lambda: not leaks(before[0], usual, count), 60), (
-            leaks(before[0], usual, count), probes.available and probes.counts())
-        assert (references(), namespaces()) == before[1:]
+        assert not set.intersection(*map(set, grown)), (
+            grown, probes.available and probes.counts())
+        assert (references(), namespaces()) == before
         if probes.available:
-            assert until(lambda: not unbalanced(probes.counts())), probes.counts()
+            assert until(lambda: probes.alive() == alive), (alive, probes.counts())
             assert probes.counts()["peer_made"] >= 2 * count
             print(f"  {probes.counts()}", flush=True)
         net.__init__()  # type: ignore[misc]
@@ -158,16 +159,24 @@ def life_cycles(net: Topology) -> None:
         probes.close()
 
 
-def unbalanced(counts: dict[str, int]) -> dict[str, int]:
-    """How many more were made than freed since the probes were set."""
-    alive = {name: counts[f"{name}_made"] - counts[f"{name}_freed"] for name in LIVES}
-    return {name: number for name, number in alive.items() if number}
+def cycles(net: Topology, count: int) -> None:
+    for number in range(count):
+        net.__init__()  # type: ignore[misc]
+        cycle(net, number)
 
 
-def leaks(before: dict[str, int], usual: dict[str, float], cycles: int) -> dict[str, float]:
-    """What has grown by more than the same cycles without ours would let it."""
-    now = objects()
-    most = max(TOLERATED, cycles // TOLERATED_SHARE)
-    found = {name: now[name] - before.get(name, 0) - usual.get(name, 0) * cycles for name in now}
-    return {name: grown for name, grown in found.items()
-            if grown > (0 if name == "net_namespace" else most)}
+def growth(net: Topology, count: int) -> dict[str, int]:
+    """The caches that `count` lives have left with more than an object for every second life."""
+    before = objects()
+    cycles(net, count)
+
+    def grown() -> dict[str, int]:
+        now = objects()
+        found = {name: now[name] - before.get(name, 0) for name in now}
+        return {name: more for name, more in found.items()
+                if more > (0 if name == "net_namespace" else max(4, count // 2))}
+
+    until(lambda: not grown(), 20)
+    left = grown()
+    print(f"  after {count} cycles: {left}", flush=True)
+    return left
