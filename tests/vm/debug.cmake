@@ -30,6 +30,13 @@ foreach(kernel uml kasan kcsan)
   set_tests_properties("debug/${kernel}: build" PROPERTIES
     LABELS "vm;debug" TIMEOUT 7200 PROCESSORS 2 SKIP_RETURN_CODE 77
     FIXTURES_SETUP "debug kernel ${kernel}")
+  # That the silence of the tests below means something.
+  add_test(NAME "debug/${kernel}: planted errors"
+    COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/debug/test_planted.py
+      --skip --build-dir ${CMAKE_BINARY_DIR} ${kernel})
+  set_tests_properties("debug/${kernel}: planted errors" PROPERTIES
+    LABELS "vm;debug" TIMEOUT 1800 PROCESSORS 2 SKIP_RETURN_CODE 77
+    FIXTURES_REQUIRED "debug kernel ${kernel}")
   adit_debug_test("the module's own tests" ${kernel} 3600
     --env ADIT_TEST_CYCLES=10 --env ADIT_TEST_SECONDS=30
     -- python3 tests/vm/module/check_module.py)

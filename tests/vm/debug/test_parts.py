@@ -9,6 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
+import test_planted  # noqa: E402
 from debugkernel import build, kinds, races  # noqa: E402
 from debugkernel.uml import UmlMachine  # noqa: E402
 from vmlib import kmsg  # noqa: E402
@@ -46,6 +47,11 @@ class Races(unittest.TestCase):
             races.troubles(log), ["BUG: KCSAN: data-race in adit_stats_add [adit] / function0"]
         )
         self.assertIn("adit_transmit", races.excerpt(log))
+
+    def test_of_another_module(self) -> None:
+        planted, other = ([f"f+0x1/0x2 [{name}]"] for name in ("adit_planted", "wireguard"))
+        self.assertEqual(len(races.troubles(report("f / f", planted, planted))), 1)
+        self.assertEqual(races.troubles(report("f / f", other, other)), [])
 
     def test_of_the_kernel(self) -> None:
         self.assertEqual(races.troubles(report("a / b", KERNEL, KERNEL)), [])
@@ -119,6 +125,39 @@ class Log(unittest.TestCase):
             "KernelAddressSanitizer initialized",
         ):
             self.assertEqual(kmsg.troubles(line), [])
+
+
+class Planted(unittest.TestCase):
+    """That test_planted.py fails where a kernel is silent, or talks of a sound module."""
+
+    def log(self, *without: str, more: str = "") -> str:
+        lines = [f"{test_planted.MARK}nothing", more]
+        for error, (line, detail) in test_planted.EXPECTED["uml"].items():
+            lines.append(f"{test_planted.MARK}{error}")
+            if error not in without:
+                lines += [line, detail]
+        return "".join(f"{STAMP}{line}\n" for line in lines)
+
+    def test_all_reported(self) -> None:
+        self.assertEqual(test_planted.complaints("uml", self.log()), [])
+
+    def test_one_is_silent(self) -> None:
+        for error in test_planted.EXPECTED["uml"]:
+            (complaint,) = test_planted.complaints("uml", self.log(error))
+            self.assertIn(f"{error} is not reported", complaint)
+
+    def test_another_report_is_none(self) -> None:
+        log = self.log("leak") + f"{STAMP}BUG: KASAN: slab-use-after-free in other+0x1/0x2\n"
+        (complaint,) = test_planted.complaints("uml", log)
+        self.assertIn("leak is not reported", complaint)
+
+    def test_a_sound_module_is_reported(self) -> None:
+        (complaint,) = test_planted.complaints("uml", self.log(more="BUG: something"))
+        self.assertIn("BUG: something", complaint)
+
+    def test_nothing_ran(self) -> None:
+        wrong = test_planted.complaints("kasan", "")
+        self.assertEqual(len(wrong), 1 + len(test_planted.EXPECTED["kasan"]))
 
 
 class Uml(unittest.TestCase):
