@@ -3,6 +3,7 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <iterator>
 #include <optional>
@@ -100,6 +101,7 @@ class KernelFirewall::State {
   }
 
   Result<void> apply(const json& transaction) { return nft_.apply(transaction); }
+  Result<void> renewOffload(const RulesetSpec& spec) { return nft_.apply(offloadRenewal(spec)); }
   std::vector<std::string> obstacles(const RulesetSpec& spec) {
     const bool asked = !spec.mappings.empty() || spec.exposure;
     const auto chains = asked ? nft_.listChains() : json::object();
@@ -235,6 +237,15 @@ void cutAnswers(const ElementDiff& diff, FirewallChange& change) {
   note(cutAnswers(paths), change);
 }
 
+/// A mapping has got a rate, or lost it.
+bool paces(const ElementDiff& diff) {
+  return std::ranges::any_of(std::array{&diff.removed, &diff.added}, [](const Elements* elements) {
+    return std::ranges::any_of(*elements, [](const Elements::value_type& entry) {
+      return entry.first.first.starts_with(sets::kPaced);
+    });
+  });
+}
+
 void cut(const RulesetSpec& spec, const std::vector<TouchedPorts>& touched,
          FirewallChange& change) {
   if (touched.empty()) {
@@ -300,6 +311,11 @@ Result<FirewallChange> KernelFirewall::applyUsable(const RulesetSpec& spec) {
     cut(spec, touchedBy(diff), change);
     cutAnswers(diff, change);
     cutMasked(diff, change);
+    if (spec.offload && (change.connectionsCut != 0 || paces(diff))) {
+      // What passes by the flow table sees no rules, and the kernel looks only once a second for
+      // flows whose connection has gone. All the others take the long way once, and are back.
+      (void)state_->renewOffload(spec);
+    }
     return change;
   }
   // Also when the update was refused: somebody may have flushed the table after it was read.

@@ -28,7 +28,9 @@ constexpr int kFilter = 0;
 constexpr int kSourceNat = 100;
 
 constexpr std::string_view kTranslate = "translate";
-constexpr std::string_view kOffload = "offload";
+/// No keyword of nft: some commands go to it as text.
+constexpr std::string_view kOffload = "fast_path";
+constexpr std::string_view kIntoFlowTable = "into_flow_table";
 
 /// TCP and IP headers without options: what an MSS is below an MTU.
 constexpr std::uint32_t kHeadersV4 = 40;
@@ -293,13 +295,16 @@ class Builder {
   /// What passes by the flow table never comes here again. The rule that puts it there follows with
   /// offloadCommands().
   void addOffload(std::string_view forward) {
+    addChain(kIntoFlowTable);
     addChain(kOffload);
     if (limited_) {
       for (const Family& family : kFamilies) {
-        addRule(kOffload, {equal(originalKey(family), setName(named(sets::kPaced, family))),
-                           verdict("return")});
+        addRule(kOffload,
+                {tcpOrUdp(), equal(originalKey(family), setName(named(sets::kPaced, family))),
+                 verdict("return")});
       }
     }
+    addRule(kOffload, {jump("goto", kIntoFlowTable)});
     std::vector<json> names(spec_.publicInterfaces.begin(), spec_.publicInterfaces.end());
     const json established = match("in", ct("state"), "established");
     addRule(forward, {connectionIs("dnat"), established, fromPublic(), intoTunnel(), tcpOrUdp(),
@@ -555,14 +560,19 @@ std::string offloadCommands(const RulesetSpec& spec) {
   return fmt::format(
       "add flowtable inet {0} fast {{ hook ingress priority filter; devices = {{ {1} }}; counter; "
       "}}\nadd rule inet {0} {2} flow add @fast\n",
-      spec.tableName(), devices, kOffload);
+      spec.tableName(), devices, kIntoFlowTable);
+}
+
+std::string offloadRenewal(const RulesetSpec& spec) {
+  return fmt::format("flush chain inet {0} {1}\ndelete flowtable inet {0} fast\n{2}",
+                     spec.tableName(), kIntoFlowTable, offloadCommands(spec));
 }
 
 std::string flowTableProbe() {
   RulesetSpec probe;
   probe.interface = "lo";
-  return fmt::format("add table inet {0}\nadd chain inet {0} {1}\n{2}", probe.tableName(), kOffload,
-                     offloadCommands(probe));
+  return fmt::format("add table inet {0}\nadd chain inet {0} {1}\n{2}", probe.tableName(),
+                     kIntoFlowTable, offloadCommands(probe));
 }
 
 json buildElementUpdate(std::string_view table, const ElementDiff& diff) {

@@ -30,6 +30,9 @@ nlohmann::json buildRuleset(const RulesetSpec& spec);
 /// counts.
 std::string offloadCommands(const RulesetSpec& spec);
 
+/// Empties the installed flow table: every flow's next packet is judged by the rules again.
+std::string offloadRenewal(const RulesetSpec& spec);
+
 /// Commands that the kernel accepts in a dry run where it has such flow tables.
 std::string flowTableProbe();
 

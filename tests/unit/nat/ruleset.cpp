@@ -8,6 +8,7 @@
 
 #include "nat/addresses.hpp"
 #include "nat/blame.hpp"
+#include "nat/nft.hpp"
 
 using namespace adit;
 using namespace adit::nat;
@@ -409,4 +410,30 @@ TEST_CASE("mappings without a public interface are refused") {
   auto spec = specOf({mapping(Protocol::Tcp, 80, 80, 80)});
   spec.publicInterfaces.clear();
   REQUIRE(validate(spec).size() == 1);
+}
+
+TEST_CASE("the flow table's commands are in nft's grammar, whatever the kernel can do") {
+  auto nft = Nft::open();
+  REQUIRE(nft);
+  const auto spec = specOf({mapping(Protocol::Tcp, 80, 80, 80)});
+  for (const std::string& commands :
+       {flowTableProbe(), offloadCommands(spec), offloadRenewal(spec)}) {
+    const auto done = nft->dryRun(commands);
+    INFO(commands);
+    const std::string said = done ? "" : done.error().message;
+    REQUIRE(said.find("syntax error") == std::string::npos);
+  }
+}
+
+TEST_CASE("rules that keep paced mappings out of the flow table are accepted", "[root]") {
+  auto nft = Nft::open();
+  REQUIRE(nft);
+  auto paced = mapping(Protocol::Tcp, 80, 80, 80);
+  paced.rate = 1000000;
+  paced.targetV6 = ip("fd09::2");
+  auto spec = specOf({paced, mapping(Protocol::Udp, 90, 99, 90)});
+  spec.offload = true;
+  const auto done = nft->dryRun(buildRuleset(spec));
+  INFO((done ? "" : done.error().message));
+  REQUIRE(done);
 }
