@@ -7,12 +7,15 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/machine.hpp"
 #include "cli/map_check.hpp"
 #include "cli/map_file.hpp"
 #include "cli/output.hpp"
+#include "config/values.hpp"
 #include "control/control_client.hpp"
 #include "control/paths.hpp"
 #include "control/wg_format.hpp"
+#include "nat/foreign_address.hpp"
 
 namespace adit::cli {
 namespace {
@@ -63,13 +66,55 @@ Result<std::vector<std::string>> applied(const std::string& interface, MapFile& 
   return notes;
 }
 
+/// The file that the daemon was started for, wherever that is; of one that is not up, the file that
+/// `adit up` takes.
+Result<NamedConfig> fileOf(const std::string& name) {
+  auto named = control::resolveConfigName(name);
+  const bool isPath = named && name != named->interface;
+  if (!named || isPath) return named;
+  const auto view = ControlClient::connect(named->interface).and_then([](ControlClient client) {
+    return client.show(false);
+  });
+  if (view && !view->device.configured.files.empty()) {
+    named->file = view->device.configured.files.front().path;
+  }
+  return named;
+}
+
+/// A mapping on an address that this server does not have would never see a packet. Where the
+/// tunnel is down nobody knows yet which it will have.
+Result<void> hasAddress(const std::string& name, const std::string& listen) {
+  const auto text = config::parseListen(listen);
+  const auto machine = text && text->address ? machineOf(name) : tl::unexpected(Error{});
+  if (!machine) return {};
+  const auto host = nat::hostAddresses(machine->named.interface);
+  for (const nat::Mapping& mapping : machine->desired.maps.translated) {
+    const auto foreign = host && mapping.listenAddress == text->address
+                             ? nat::foreignAddress(mapping, *host)
+                             : std::nullopt;
+    if (foreign) return fail("{}: {}", listen, *foreign);
+  }
+  return {};
+}
+
+/// As applied(), for a mapping that was added.
+Result<std::vector<std::string>> appliedIfOurs(const ChangeArguments& arguments,
+                                               const std::string& interface, MapFile& file) {
+  if (const auto ours = hasAddress(arguments.name, arguments.map.listen); !ours) {
+    if (const auto restored = file.restore(); !restored) return tl::unexpected(restored.error());
+    return tl::unexpected(ours.error());
+  }
+  return applied(interface, file);
+}
+
 int change(const ChangeArguments& arguments, bool adds) {
-  const auto named = control::resolveConfigName(arguments.name);
+  const auto named = fileOf(arguments.name);
   if (!named) return complain(named.error());
   MapFile file(*named);
   const auto changed = adds ? file.add(arguments.map) : file.remove(arguments.map.listen);
   if (!changed) return refuse(arguments.json, changed.error());
-  const auto notes = applied(named->interface, file);
+  const auto notes =
+      adds ? appliedIfOurs(arguments, named->interface, file) : applied(named->interface, file);
   return notes ? report(arguments.json, file, *notes) : refuse(arguments.json, notes.error());
 }
 

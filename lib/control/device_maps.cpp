@@ -3,6 +3,7 @@
 
 #include "control/device.hpp"
 #include "control/device_peer.hpp"
+#include "nat/foreign_address.hpp"
 
 namespace adit::control {
 namespace {
@@ -27,6 +28,15 @@ MapSnapshot described(const nat::Mapping& mapping) {
           .reason = {},
           .to = mapping.targetHost,
           .targets = targets};
+}
+
+/// Why no client's packet comes for a mapping, as far as that is about its address.
+std::string foreignListen(const nat::Mapping& mapping, const std::string& interface) {
+  if (!mapping.listenAddress) {
+    return {};
+  }
+  const auto host = nat::hostAddresses(interface);
+  return host ? nat::foreignAddress(mapping, *host).value_or("") : std::string();
 }
 
 }  // namespace
@@ -94,8 +104,11 @@ std::vector<MapSnapshot> Device::mapSnapshots() const {
   const std::string& against = desired_.mapsInactive.empty() ? notApplied : desired_.mapsInactive;
   for (const nat::Mapping& mapping : desired_.maps.translated) {
     MapSnapshot map = described(mapping);
-    map.active = against.empty();
-    map.reason = map.active ? remarkOn(mapping) : against;
+    map.reason = against.empty() ? foreignListen(mapping, desired_.ruleset.interface) : against;
+    map.active = map.reason.empty();
+    if (map.active) {
+      map.reason = remarkOn(mapping);
+    }
     if (const auto found = usage.find(map.listen); found != usage.end()) {
       map.usage = found->second;
     }
