@@ -1,5 +1,4 @@
-// A packet of a stranger into the tunnel, and what comes back: the way that a client's packets take
-// from the server on, whatever firewall this machine has.
+// A stranger's packet to a mapped port, and what becomes of it on its way.
 #pragma once
 
 #include <chrono>
@@ -25,5 +24,29 @@ enum class Echo : std::uint8_t {
 /// connection.
 Result<Echo> probe(const std::string& interface, nat::Protocol protocol, const IpAddress& source,
                    const Endpoint& target, std::chrono::milliseconds patience);
+
+struct Path {
+  /// The public NIC, where the packet comes in.
+  std::string publicInterface;
+  /// What it is addressed to there.
+  Endpoint listen;
+  std::string tunnel;
+  /// What the mapping makes of that.
+  Endpoint target;
+};
+
+/// How far a packet came; the answer is `echo` once it has left by the public NIC.
+struct Journey {
+  bool intoTunnel = false;
+  bool answerOutOfTunnel = false;
+  Echo echo = Echo::Silent;
+};
+
+/// Lets the same packet come in by the public NIC, as a client's does, so that all rules and routes
+/// of this machine judge it, and watches where it and its answer pass. A stranger's answer is sent
+/// to `source`, which should be nobody's address. Needs CAP_NET_ADMIN, CAP_NET_RAW, /dev/net/tun
+/// and the kernel's act_mirred: an error where the packet cannot be made to come in.
+Result<Journey> travel(const Path& path, nat::Protocol protocol, const IpAddress& source,
+                       std::chrono::milliseconds patience);
 
 }  // namespace adit::cli

@@ -141,7 +141,8 @@ def case_35_lan_host_with_another_gateway(lab: Lab) -> None:
     reasons = [entry.get("reason", "") for entry in nas.status()["maps"]]
     expect(all("Source = masquerade" in reason for reason in reasons), f"it is said: {reasons}")
     entry = checked(server, "tcp/8443")["tcp/8443"]
-    expect(entry.get("leg") in ("target", "reply path"), f"the check says that: {entry}")
+    expect(entry.get("leg") in ("target", "reply path"), f"the check names the leg: {entry}")
+    expect("Source = masquerade" in entry["detail"], f"and what helps: {entry}")
     for entry_lines in nas.spec.maps:
         entry_lines.append("Source = masquerade")
     reload(nas)
