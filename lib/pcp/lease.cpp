@@ -32,6 +32,18 @@ Lease* LeaseTable::find(std::uint8_t protocol, const IpAddress& target, std::uin
   return found == leases_.end() ? nullptr : &*found;
 }
 
+std::vector<Lease*> LeaseTable::within(std::uint8_t protocol, const IpAddress& target,
+                                       std::uint16_t first, std::uint16_t size) {
+  std::vector<Lease*> found;
+  for (Lease& lease : leases_) {
+    if (lease.protocol == protocol && lease.target == target &&
+        lease.firstInternal < first + size && first < lease.firstInternal + lease.size) {
+      found.push_back(&lease);
+    }
+  }
+  return found;
+}
+
 std::size_t LeaseTable::countOf(std::string_view peer) const {
   return static_cast<std::size_t>(
       std::ranges::count_if(leases_, [&](const Lease& lease) { return lease.peer == peer; }));

@@ -70,6 +70,9 @@ class LeaseTable {
 
   /// The lease that an internal port of a target belongs to.
   [[nodiscard]] Lease* find(std::uint8_t protocol, const IpAddress& target, std::uint16_t port);
+  /// All that hold any of `size` internal ports from `first` on.
+  [[nodiscard]] std::vector<Lease*> within(std::uint8_t protocol, const IpAddress& target,
+                                           std::uint16_t first, std::uint16_t size);
   [[nodiscard]] std::size_t countOf(std::string_view peer) const;
 
   /// Whether external ports are held by somebody else: not by the same peer for the same ports of

@@ -150,6 +150,8 @@ class Server {
   Decision decide(const MapRequest& request);
   Decision create(const MapRequest& request);
   Decision renew(const MapRequest& request, Lease& lease);
+  /// A set may span several mappings: the answer tells of one, and all of them live on.
+  void renewAlso(const MapRequest& request, const Lease& renewed);
   Decision release(const MapRequest& request);
   [[nodiscard]] std::optional<Denied> unsupported(const MapRequest& request) const;
   [[nodiscard]] static std::optional<Denied> checkThirdParty(const MapRequest& request);

@@ -213,12 +213,26 @@ Server::Decision Server::renew(const MapRequest& request, Lease& lease) {
                               changed.hairpin != lease.hairpin || changed.rate != lease.rate;
   revision_ += leadsElsewhere ? 1 : 0;
   lease = std::move(changed);
+  if (map.portSet) {
+    renewAlso(request, lease);
+  }
   // The first of the set, as section 6.3 of RFC 7753 has it; a client that knows of no sets gets
   // the port that goes with its own.
   return Granted{.firstInternal = lease.firstInternal,
                  .firstExternal = map.portSet ? lease.firstExternal : external,
                  .size = lease.size,
                  .lifetime = granted(request.lifetime)};
+}
+
+void Server::renewAlso(const MapRequest& request, const Lease& renewed) {
+  const MapMessage& map = *request.map;
+  for (Lease* other :
+       table_.within(map.protocol, request.target, map.internalPort, map.portSet->size)) {
+    if (other->peer == renewed.peer && mayChange(*other, request.natPmp, map.nonce)) {
+      other->updated = renewed.updated;
+      other->expires = std::max(other->expires, renewed.expires);
+    }
+  }
 }
 
 Server::Decision Server::release(const MapRequest& request) {

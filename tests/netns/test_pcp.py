@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import time
 from dataclasses import dataclass, field
 
 from lab import (
@@ -21,16 +22,20 @@ from lab import (
     TunnelSpec,
     WebServer,
     WireGuard,
+    cpu_seconds,
     expect,
     fetch_sha256,
     home,
     key_pair,
     main,
     ping,
+    progress,
+    resident_kib,
     scenario,
     wait_until,
 )
 from lab import pcp
+from lab.source_echo import ask_from, source_echo
 from lab.torrent import torrent
 
 SERVER, NAS, OTHER = "10.10.0.1", "10.10.0.2", "10.10.0.3"
@@ -423,6 +428,82 @@ def a_mapping_of_the_server_s_file_is_enough(lab: Lab) -> None:
         lambda: requests(nas, "request")["tcp/18090"]["state"] == "refused", 20, "the NAS hears it"
     )
     expect(fetches(net, 18080) == web.sha256, "the file's mapping is undisturbed")
+
+
+@scenario(seconds=90)
+def leases_are_whole_mappings(lab: Lab) -> None:
+    """IPv6, Source = masquerade, Allow and Rate of a NAS's [Map], through the port it was given."""
+    maps = [
+        ["Listen = tcp/18010", f"To = {NAS}"],
+        ["Listen = udp/18010", f"To = {NAS}"],
+        ["Listen = tcp/18011", "To = [fd10::2]"],
+        ["Listen = udp/18011", "To = [fd10::2]"],
+        ["Listen = tcp/18012", f"To = {NAS}", "Source = masquerade"],
+        ["Listen = tcp/18013", f"To = {NAS}", "Allow = 192.0.2.0/24"],
+        ["Listen = tcp/18014", f"To = {NAS}", "Allow = 192.0.2.0/24, 198.51.100.0/24"],
+        ["Listen = tcp/18015", f"To = {NAS}:80", "Rate = 4mbit"],
+    ]
+    net, server, _nas = tunnels(lab, Setup(nas_maps=maps))
+    web = WebServer(net.nas, mebibytes=1)
+    source_echo(net.nas, [f"tcp/{port}" for port in range(18010, 18015)] + ["udp/18010", "udp/18011"])
+    has_leases(server, *(entry[0].removeprefix("Listen = ") for entry in maps))
+    v4, v6 = net.server_address, net.server_address6
+    seen = {
+        f"tcp/{v4}/18010": net.client_address,
+        f"udp/{v4}/18010": net.client_address,
+        f"tcp/{v6}/18011": net.client_address6,
+        f"udp/{v6}/18011": net.client_address6,
+        f"tcp/{v4}/18012": SERVER,
+        f"tcp/{v4}/18013": None,
+        f"tcp/{v4}/18014": net.client_address,
+    }
+    answers = ask_from(net.client, seen, seconds=3)
+    expect(answers == seen, f"each service sees the right client: {answers}")
+    began = time.monotonic()
+    expect(fetches(net, 18015, timeout=20) == web.sha256, "the file through the paced port")
+    took = time.monotonic() - began
+    progress(f"1 MiB at 4 Mbit/s took {took:.2f} s")
+    # 8.4 Mbit, of which the bucket passes a second's worth at once.
+    expect(took > 0.9, f"the rate holds: {took:.2f} s")
+
+
+@scenario(seconds=180, heavy=True)
+def a_thousand_leases(lab: Lab) -> None:
+    """500 ports of one NAS, for clients of either family: granted as fast as a peer may ask; what a
+    restart costs."""
+    count = 500
+    setup = Setup(
+        allow="tcp/20000-21999",
+        nas_maps=[[f"Listen = tcp/{20000 + 2 * i}", f"To = {NAS}"] for i in range(count)],
+    )
+    began = time.monotonic()
+    net, server, nas = tunnels(lab, setup)
+    first, last = 20000, 20000 + 2 * (count - 1)
+    source_echo(net.nas, [f"tcp/{first}", f"tcp/{last}"])
+    targets = {
+        f"tcp/{net.server_address}/{first}": net.client_address,
+        f"tcp/{net.server_address}/{last}": net.client_address,
+        f"tcp/{net.server_address6}/{last}": net.client_address6,
+    }
+
+    def held() -> int:
+        return sum(entry["role"] == "lease" for entry in server.status()["requests"])
+
+    wait_until(lambda: held() == 2 * count, 120, f"{2 * count} leases")
+    cpu = sum(cpu_seconds(pid) for pid in server.pids())
+    progress(f"{held()} leases after {time.monotonic() - began:.1f} s, {cpu:.2f} s of the server's CPU")
+    progress(f"resident: {sum(resident_kib(pid) for pid in server.pids()) / 1024:.0f} MiB")
+    expect(ask_from(net.client, targets) == targets, "the first and the last one work")
+    server.crash()
+    began = time.monotonic()
+    server.up()
+    progress(f"after kill -9: up in {time.monotonic() - began:.2f} s")
+    expect(held() == 2 * count, "all of them outlive the daemon")
+    expect(ask_from(net.client, targets) == targets, "and work")
+    nas.down()
+    progress(f"{held()} of them are left after down, until their lifetimes end")
+    # As many withdrawals at once as a peer may send.
+    expect(held() <= 2 * count - 100, "down gives back what the server's limit lets it")
 
 
 @scenario(seconds=90)

@@ -303,6 +303,24 @@ TEST_CASE_METHOD(ServerFixture, "port sets") {
     host.holders[{kUdp, 6000}] = "taken";
     CHECK(ask(map).map->externalPort == 6002);
   }
+  SECTION("one that spans several mappings renews them all, and nobody else's") {
+    ask(mapOf(6000, 6000, kUdp));
+    ask(mapOf(6002, 6002, kUdp));
+    auto stranger = mapOf(6004, 6004, kUdp);
+    stranger.nonce[0] ^= 1;
+    ask(stranger);
+    ask(mapOf(6007, 6007, kUdp));
+    clock.time += 3500s;
+    map.portSet->size = 6;
+    CHECK(ask(map).result == ResultCode::Success);
+    clock.time += 200s;
+    server.expire();
+    std::vector<int> left;
+    for (const Lease& lease : server.leases()) {
+      left.push_back(lease.firstInternal);
+    }
+    CHECK(left == std::vector{6000, 6002});
+  }
   SECTION("past the last port") {
     map = mapOf(65530, 8000);
     map.portSet = PortSet{10, 65530, false};
