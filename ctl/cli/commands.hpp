@@ -29,6 +29,12 @@ void addTraceCommand(CLI::App& app, Action& action);
 void addStatusCommand(CLI::App& app, Action& action);
 /// tune plan, apply, revert, status
 void addTuneCommands(CLI::App& app, Action& action);
+/// bench, bench server, crypto and show
+void addBenchCommands(CLI::App& app, Action& action);
+/// doctor
+void addDoctorCommand(CLI::App& app, Action& action);
+/// monitor
+void addMonitorCommand(CLI::App& app, Action& action);
 /// check, strip
 void addCheckCommands(CLI::App& app, Action& action);
 

@@ -75,6 +75,9 @@ void addCommands(CLI::App& app, Action& action) {
   addTraceCommand(app, action);
   addCheckCommands(app, action);
   addTuneCommands(app, action);
+  addDoctorCommand(app, action);
+  addMonitorCommand(app, action);
+  addBenchCommands(app, action);
   addShowCommands(app, action);
   addSetCommands(app, action);
   addSaveCommand(app, action);

@@ -54,6 +54,24 @@ Result<Prefix> parsePrefix(std::string_view text) {
   return Prefix::parse(text);
 }
 
+using SuiteSpeeds = std::array<std::uint32_t, ADIT_SUITE_COUNT>;
+
+Json suiteSpeedsToJson(const SuiteSpeeds& speeds) {
+  Json json;
+  for (const crypto::Suite suite : crypto::kSuites) {
+    json[std::string(crypto::suiteName(suite))] = speeds[static_cast<std::size_t>(suite)];
+  }
+  return json;
+}
+
+void readSuiteSpeeds(const Json& json, SuiteSpeeds& out) {
+  Members speeds(json, "suite_speeds");
+  for (const crypto::Suite suite : crypto::kSuites) {
+    speeds.read(std::string(crypto::suiteName(suite)).c_str(),
+                out[static_cast<std::size_t>(suite)]);
+  }
+}
+
 Json peerToJson(const PeerSnapshot& peer, bool keys) {
   Json json;
   if (!peer.name.empty()) json["name"] = peer.name;
@@ -75,6 +93,9 @@ Json peerToJson(const PeerSnapshot& peer, bool keys) {
   json["tx_bytes"] = peer.txBytes;
   json["cipher"] = peer.suite ? Json(crypto::suiteName(*peer.suite)) : Json();
   json["clock_behind"] = peer.clockBehind;
+  json["handshakes"] = peer.handshakes;
+  if (peer.unanswered) json["unanswered_seconds"] = peer.unanswered->count();
+  if (peer.suiteSpeeds) json["suite_speeds"] = suiteSpeedsToJson(*peer.suiteSpeeds);
   json["drops"] = countsToJson(peer.drops);
   return json;
 }
@@ -124,6 +145,13 @@ Result<void> peerFromJson(const Json& json, DeviceView& view) {
   members.read("tx_bytes", peer.txBytes);
   members.read("cipher", suite);
   members.read("clock_behind", peer.clockBehind);
+  members.read("handshakes", peer.handshakes);
+  std::optional<std::uint32_t> unanswered;
+  members.optional("unanswered_seconds", unanswered);
+  if (unanswered) peer.unanswered = std::chrono::seconds(*unanswered);
+  if (const Json* speeds = members.find("suite_speeds")) {
+    readSuiteSpeeds(*speeds, peer.suiteSpeeds.emplace());
+  }
   if (auto done = members.finish(); !done) return done;
   if (auto done = countsFromJson(members.find("drops"), peer.drops); !done) return done;
   peer.publicKey = *publicKey;
@@ -184,21 +212,20 @@ Result<void> mapFromJson(const Json& json, std::vector<MapSnapshot>& maps) {
   return members.finish();
 }
 
-void readSuiteSpeeds(Members& device, DeviceSnapshot& out) {
-  const Json* json = device.find("suite_speeds");
-  if (json == nullptr) return;
-  Members speeds(*json, "suite_speeds");
-  for (const crypto::Suite suite : crypto::kSuites) {
-    speeds.read(std::string(crypto::suiteName(suite)).c_str(),
-                out.suiteSpeeds[static_cast<std::size_t>(suite)]);
-  }
+Result<void> troubleFromJson(const Json& json, std::vector<TroubleSnapshot>& troubles) {
+  TroubleSnapshot trouble;
+  Members members(json, "trouble");
+  members.read("kind", trouble.kind);
+  members.read("peer", trouble.peer);
+  members.read("text", trouble.text);
+  troubles.push_back(std::move(trouble));
+  return members.finish();
 }
 
-Json suiteSpeedsToJson(const DeviceSnapshot& device) {
-  Json json;
-  for (const crypto::Suite suite : crypto::kSuites) {
-    json[std::string(crypto::suiteName(suite))] =
-        device.suiteSpeeds[static_cast<std::size_t>(suite)];
+Json troublesToJson(const std::vector<TroubleSnapshot>& troubles) {
+  Json json = Json::array();
+  for (const TroubleSnapshot& trouble : troubles) {
+    json.push_back(Json{{"kind", trouble.kind}, {"peer", trouble.peer}, {"text", trouble.text}});
   }
   return json;
 }
@@ -251,7 +278,11 @@ void readDevice(Members& members, DeviceView& view) {
     device.warnings.push_back(warning);
     return {};
   });
-  readSuiteSpeeds(members, device);
+  members.elements("troubles",
+                   [&](const Json& trouble) { return troubleFromJson(trouble, device.troubles); });
+  if (const Json* speeds = members.find("suite_speeds")) {
+    readSuiteSpeeds(*speeds, device.suiteSpeeds);
+  }
   members.elements("peers", [&](const Json& peer) { return peerFromJson(peer, view); });
 }
 
@@ -358,7 +389,8 @@ Json snapshotToJson(const DeviceSnapshot& device, bool keys) {
   }
   json["requests"] = requestsToJson(device.requests);
   json["warnings"] = device.warnings;
-  json["suite_speeds"] = suiteSpeedsToJson(device);
+  json["troubles"] = troublesToJson(device.troubles);
+  json["suite_speeds"] = suiteSpeedsToJson(device.suiteSpeeds);
   json["drops"] = countsToJson(device.drops);
   json["peers"] = Json::array();
   for (const PeerSnapshot& peer : device.peers) {

@@ -162,7 +162,7 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   /// Regularly: looks for peers that do not answer and for what the data plane has dropped.
   void watchHandshakes();
   [[nodiscard]] std::optional<std::string> silenceOf(const Peer& peer) const;
-  [[nodiscard]] std::vector<std::string> handshakeWarnings() const;
+  [[nodiscard]] std::vector<TroubleSnapshot> handshakeTroubles() const;
 
   // device_snapshot.cpp
   [[nodiscard]] PeerSnapshot snapshotOf(const Peer& peer, const dataplane::PeerStats* stats) const;

@@ -41,8 +41,25 @@ struct PeerSnapshot {
   std::optional<crypto::Suite> suite;
   /// Initiations refused because their timestamp did not increase although all else was right.
   std::uint64_t clockBehind = 0;
+  /// Handshakes that were finished since the daemon started.
+  std::uint64_t handshakes = 0;
+  /// How long our initiations have not been answered; nothing while they are, or while none is
+  /// wanted.
+  std::optional<std::chrono::seconds> unanswered = {};
+  /// What the peer tells of its data plane, as DeviceSnapshot::suiteSpeeds; nothing from WireGuard.
+  std::optional<std::array<std::uint32_t, ADIT_SUITE_COUNT>> suiteSpeeds = {};
   /// Name and count of everything that was dropped and counted; zero counts are left out.
   std::vector<std::pair<std::string, std::uint64_t>> drops;
+};
+
+/// Why handshakes fail, for programs; the person's words for it are among the warnings.
+struct TroubleSnapshot {
+  /// "foreign-key": meant for another public key than ours; "unknown-key": no [Peer] here has the
+  /// caller's key; "preshared-key"; "cipher"; "silence".
+  std::string kind;
+  /// The label of the peer that it is about; empty for none.
+  std::string peer;
+  std::string text;
 };
 
 struct MapSnapshot {
@@ -90,6 +107,7 @@ struct DeviceSnapshot {
   std::vector<PortRequestSnapshot> requests = {};
   /// What is degraded; each line names the thing and the remedy.
   std::vector<std::string> warnings;
+  std::vector<TroubleSnapshot> troubles = {};
   /// By suite number, megabytes per second on one core.
   std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds{};
   std::vector<std::pair<std::string, std::uint64_t>> drops;

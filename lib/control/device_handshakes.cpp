@@ -53,14 +53,14 @@ void Device::watchHandshakes() {
   }
 }
 
-std::vector<std::string> Device::handshakeWarnings() const {
-  std::vector<std::string> warnings = trouble_.warnings(parts_.clock.now());
+std::vector<TroubleSnapshot> Device::handshakeTroubles() const {
+  std::vector<TroubleSnapshot> troubles = trouble_.recent(parts_.clock.now());
   for (const auto& [id, peer] : peers_) {
     if (auto silence = silenceOf(*peer)) {
-      warnings.push_back(std::move(*silence));
+      troubles.push_back({"silence", peer->label(), std::move(*silence)});
     }
   }
-  return warnings;
+  return troubles;
 }
 
 }  // namespace adit::control

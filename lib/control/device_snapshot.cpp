@@ -61,6 +61,14 @@ PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* st
   }
   if (const auto state = sessions_.state(peer.id)) {
     snapshot.lastHandshake = state->lastHandshakeRealTime;
+    snapshot.handshakes = state->handshakesCompleted;
+    if (peer.unansweredSince && state->handshakeUnderWay) {
+      snapshot.unanswered = std::chrono::duration_cast<std::chrono::seconds>(parts_.clock.now() -
+                                                                             *peer.unansweredSince);
+    }
+    if (state->peerOffer) {
+      snapshot.suiteSpeeds = state->peerOffer->speeds;
+    }
     snapshot.clockBehind = state->drops[static_cast<std::size_t>(noise::HandshakeDrop::Replayed)];
     addHandshakeDrops(snapshot.drops, state->drops);
   }
@@ -80,8 +88,8 @@ std::vector<std::string> Device::warnings() const {
   if (std::string trouble = portTrouble(); !trouble.empty()) {
     all.push_back(std::move(trouble));
   }
-  for (std::string& warning : handshakeWarnings()) {
-    all.push_back(std::move(warning));
+  for (TroubleSnapshot& trouble : handshakeTroubles()) {
+    all.push_back(std::move(trouble.text));
   }
   return all;
 }
@@ -118,6 +126,7 @@ DeviceSnapshot Device::snapshot() const {
   const std::vector<std::string> lasting = warnings();
   snapshot.warnings.insert(snapshot.warnings.begin(), lasting.begin(), lasting.end());
   snapshot.warnings.insert(snapshot.warnings.begin(), fileWarnings_.begin(), fileWarnings_.end());
+  snapshot.troubles = handshakeTroubles();
   snapshot.suiteSpeeds = parts_.dataPlane.suiteSpeeds();
   addDataDrops(snapshot.drops, device.drops);
   addHandshakeDrops(snapshot.drops, sessions_.drops());

@@ -18,6 +18,19 @@ std::string foreignText(const std::string& ownKey) {
       ownKey);
 }
 
+std::string kindOf(HandshakeDrop reason) {
+  switch (reason) {
+    case HandshakeDrop::UnknownPeer:
+      return "unknown-key";
+    case HandshakeDrop::SuiteRefused:
+      return "cipher";
+    case HandshakeDrop::BadResponse:
+      return "preshared-key";
+    default:
+      return "foreign-key";
+  }
+}
+
 std::string refusalText(const noise::RefusedHandshake& handshake, const std::string& peer,
                         const std::string& ownKey) {
   const std::string source = handshake.source.toString();
@@ -45,8 +58,10 @@ std::string refusalText(const noise::RefusedHandshake& handshake, const std::str
 }  // namespace
 
 std::optional<std::string> HandshakeTrouble::note(std::pair<HandshakeDrop, noise::PeerId> about,
-                                                  std::string text, BootTime now) {
+                                                  const std::string& peer, std::string text,
+                                                  BootTime now) {
   Entry& entry = entries_[about];
+  entry.peer = peer;
   entry.text = std::move(text);
   entry.last = now;
   if (entry.told && now - *entry.told < kToldApart) {
@@ -59,8 +74,8 @@ std::optional<std::string> HandshakeTrouble::note(std::pair<HandshakeDrop, noise
 std::optional<std::string> HandshakeTrouble::refused(const noise::RefusedHandshake& handshake,
                                                      const std::string& peer,
                                                      const std::string& ownKey, BootTime now) {
-  return note({handshake.reason, handshake.peer.value_or(0)}, refusalText(handshake, peer, ownKey),
-              now);
+  return note({handshake.reason, handshake.peer.value_or(0)}, peer,
+              refusalText(handshake, peer, ownKey), now);
 }
 
 std::optional<std::string> HandshakeTrouble::foreignHandshakes(std::uint64_t total,
@@ -71,7 +86,7 @@ std::optional<std::string> HandshakeTrouble::foreignHandshakes(std::uint64_t tot
     return std::nullopt;
   }
   foreign_ = total;
-  return note({HandshakeDrop::BadMac1, 0}, foreignText(ownKey), now);
+  return note({HandshakeDrop::BadMac1, 0}, "", foreignText(ownKey), now);
 }
 
 void HandshakeTrouble::forget(noise::PeerId peer) {
@@ -87,14 +102,14 @@ bool HandshakeTrouble::concerns(noise::PeerId peer, BootTime now) const {
   return false;
 }
 
-std::vector<std::string> HandshakeTrouble::warnings(BootTime now) const {
-  std::vector<std::string> texts;
+std::vector<TroubleSnapshot> HandshakeTrouble::recent(BootTime now) const {
+  std::vector<TroubleSnapshot> troubles;
   for (const auto& [about, entry] : entries_) {
     if (now - entry.last < kFresh) {
-      texts.push_back(entry.text);
+      troubles.push_back({kindOf(about.first), entry.peer, entry.text});
     }
   }
-  return texts;
+  return troubles;
 }
 
 std::string silenceText(const std::string& peer, std::chrono::nanoseconds silence,

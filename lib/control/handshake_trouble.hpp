@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/device_api.hpp"
 #include "noise/sessions.hpp"
 #include "util/clock.hpp"
 
@@ -34,16 +35,17 @@ class HandshakeTrouble {
 
   [[nodiscard]] bool concerns(noise::PeerId peer, BootTime now) const;
   /// What was refused lately, for `adit status`.
-  [[nodiscard]] std::vector<std::string> warnings(BootTime now) const;
+  [[nodiscard]] std::vector<TroubleSnapshot> recent(BootTime now) const;
 
  private:
   struct Entry {
+    std::string peer;
     std::string text;
     BootTime last;
     std::optional<BootTime> told;
   };
   std::optional<std::string> note(std::pair<noise::HandshakeDrop, noise::PeerId> about,
-                                  std::string text, BootTime now);
+                                  const std::string& peer, std::string text, BootTime now);
 
   /// Id 0 is no peer.
   std::map<std::pair<noise::HandshakeDrop, noise::PeerId>, Entry> entries_;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kSmallestV6 = 1280;
 /// A policer drops without queueing: the delay under load stays what it was, and some.
 constexpr auto kNoQueue = std::chrono::milliseconds(10);
-constexpr double kMuchLoss = 0.05;
+constexpr double kMuchLoss = 0.1;
 /// What is lost outside the tunnel at that rate must be far less.
 constexpr double kLessOutside = 3;
 

@@ -423,13 +423,16 @@ std::vector<Question> forwardQuestions(const RulesetSpec& spec) {
            "answers of mapped ports"}};
 }
 
+Question portQuestion(const std::string& nic, std::uint16_t port) {
+  return {{.input = nic, .protocol = Protocol::Udp, .port = port},
+          fmt::format("the tunnel's own packets (udp/{})", port)};
+}
+
 /// The tunnel's own port where peers call; services of this host that the tunnel's other end maps.
 std::vector<Question> inputQuestions(const RulesetSpec& spec) {
   std::vector<Question> questions;
   if (!spec.mappings.empty() && spec.ownPort != 0) {
-    questions.push_back(
-        {{.input = spec.publicInterfaces.front(), .protocol = Protocol::Udp, .port = spec.ownPort},
-         fmt::format("the tunnel's own packets (udp/{})", spec.ownPort)});
+    questions.push_back(portQuestion(spec.publicInterfaces.front(), spec.ownPort));
   }
   for (const Mapping& mapping : spec.exposure ? spec.exposure->declared : std::vector<Mapping>{}) {
     const bool own = std::ranges::any_of(spec.tunnelAddresses, [&](const IpAddress& address) {
@@ -445,20 +448,10 @@ std::vector<Question> inputQuestions(const RulesetSpec& spec) {
   return questions;
 }
 
-}  // namespace
-
-std::string Obstacle::toString() const {
-  return fmt::format("{}; to let them through: {}", what, fix);
-}
-
-std::vector<Obstacle> findObstacles(const RulesetSpec& spec, const json& chains,
-                                    const ChainReader& read) {
+std::vector<Obstacle> askChains(const RulesetSpec& spec, const std::vector<Question>& forwarded,
+                                const std::vector<Question>& delivered, const json& chains,
+                                const ChainReader& read) {
   std::vector<Obstacle> obstacles;
-  if (!spec.mappings.empty() && spec.publicInterfaces.empty()) {
-    return obstacles;
-  }
-  const std::vector<Question> forwarded = forwardQuestions(spec);
-  const std::vector<Question> delivered = inputQuestions(spec);
   for (const json& object : chains.value("nftables", json::array())) {
     const std::string hook = object.contains("chain") ? object["chain"].value("hook", "") : "";
     if (hook != "forward" && hook != "input") {
@@ -491,7 +484,9 @@ std::vector<Obstacle> findObstacles(const RulesetSpec& spec, const json& chains,
   return obstacles;
 }
 
-Result<std::vector<Obstacle>> obstaclesNow(const RulesetSpec& spec) {
+using Finder = std::function<std::vector<Obstacle>(const json& chains, const ChainReader& read)>;
+
+Result<std::vector<Obstacle>> findNow(const Finder& find) {
   auto nft = Nft::open();
   if (!nft) {
     return tl::unexpected(nft.error());
@@ -500,8 +495,34 @@ Result<std::vector<Obstacle>> obstaclesNow(const RulesetSpec& spec) {
   if (!chains) {
     return tl::unexpected(chains.error());
   }
-  return findObstacles(spec, *chains, [&](const ChainName& name) {
+  return find(*chains, [&](const ChainName& name) {
     return nft->listChain(name.family, name.table, name.chain).value_or(json());
+  });
+}
+
+}  // namespace
+
+std::string Obstacle::toString() const {
+  return fmt::format("{}; to let them through: {}", what, fix);
+}
+
+std::vector<Obstacle> findObstacles(const RulesetSpec& spec, const json& chains,
+                                    const ChainReader& read) {
+  if (!spec.mappings.empty() && spec.publicInterfaces.empty()) {
+    return {};
+  }
+  return askChains(spec, forwardQuestions(spec), inputQuestions(spec), chains, read);
+}
+
+Result<std::vector<Obstacle>> obstaclesNow(const RulesetSpec& spec) {
+  return findNow([&](const json& chains, const ChainReader& read) {
+    return findObstacles(spec, chains, read);
+  });
+}
+
+Result<std::vector<Obstacle>> portObstaclesNow(const RulesetSpec& spec, const std::string& nic) {
+  return findNow([&](const json& chains, const ChainReader& read) {
+    return askChains(spec, {}, {portQuestion(nic, spec.ownPort)}, chains, read);
   });
 }
 

@@ -45,4 +45,8 @@ std::vector<Obstacle> findObstacles(const RulesetSpec& spec, const nlohmann::jso
 /// Those of the network namespace of the calling thread.
 Result<std::vector<Obstacle>> obstaclesNow(const RulesetSpec& spec);
 
+/// The base chains of the input hook that drop datagrams to the tunnel's own port out of `nic`,
+/// whether there are mappings or not: for a side that is called. Of the calling thread's namespace.
+Result<std::vector<Obstacle>> portObstaclesNow(const RulesetSpec& spec, const std::string& nic);
+
 }  // namespace adit::nat

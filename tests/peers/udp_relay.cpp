@@ -1,7 +1,7 @@
 // A bad link: forwards UDP datagrams between clients and one target and, by chance from a seed,
-// loses, repeats, delays past others, or corrupts them. Ends on SIGTERM or SIGINT and then prints
-// what it did as one line of JSON. On SIGUSR1 it answers for the clients from new source ports, as
-// a NAT does that has forgotten its table.
+// loses, repeats, delays past others, or corrupts them, and is as far away as asked. Ends on
+// SIGTERM or SIGINT and then prints what it did as one line of JSON. On SIGUSR1 it answers for the
+// clients from new source ports, as a NAT does that has forgotten its table.
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <csignal>
@@ -29,6 +29,7 @@ using Datagram = std::vector<std::uint8_t>;
 
 constexpr std::size_t kMaxFlows = 64;
 constexpr std::size_t kMaxHeld = 256;
+constexpr std::size_t kMaxUnderWay = 65536;
 constexpr std::size_t kBurst = 64;
 constexpr std::chrono::milliseconds kLongestDelay{5};
 
@@ -40,6 +41,7 @@ struct Options {
   double duplicate = 0;
   double reorder = 0;
   double corrupt = 0;
+  std::uint64_t delay = 0;
   std::uint64_t seed = 1;
   std::string capture;
   std::size_t captureLimit = 0;
@@ -120,9 +122,13 @@ class Misfortune {
       emit(held_.front().datagram, send);
       held_.pop_front();
     }
+    while (!underWay_.empty() && underWay_.front().deadline <= now) {
+      deliver(underWay_.front().datagram, send);
+      underWay_.pop_front();
+    }
   }
 
-  [[nodiscard]] bool waiting() const { return !held_.empty(); }
+  [[nodiscard]] bool waiting() const { return !held_.empty() || !underWay_.empty(); }
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
@@ -141,8 +147,20 @@ class Misfortune {
     const int copies = happens(options_.duplicate) ? 2 : 1;
     counts_.duplicated += copies == 2 ? 1 : 0;
     for (int i = 0; i < copies; ++i) {
-      ++(send(datagram) ? counts_.sent : counts_.sendFailed);
+      if (options_.delay == 0) {
+        deliver(datagram, send);
+      } else if (underWay_.size() < kMaxUnderWay) {
+        underWay_.push_back({Datagram(datagram.begin(), datagram.end()), 0,
+                             Clock::now() + std::chrono::milliseconds(options_.delay)});
+      } else {
+        ++counts_.lost;
+      }
     }
+  }
+
+  template <typename Send>
+  void deliver(std::span<const std::uint8_t> datagram, Send&& send) {
+    ++(send(datagram) ? counts_.sent : counts_.sendFailed);
   }
 
   template <typename Send>
@@ -160,6 +178,8 @@ class Misfortune {
   const Options& options_;
   std::mt19937_64 random_;
   std::deque<Held> held_;
+  /// In the order of their arrival.
+  std::deque<Held> underWay_;
   Counts counts_;
 };
 
@@ -348,6 +368,7 @@ int main(int argc, char** argv) {
   app.add_option("--duplicate", options.duplicate, "percent sent twice")->check(percent);
   app.add_option("--reorder", options.reorder, "percent overtaken by others")->check(percent);
   app.add_option("--corrupt", options.corrupt, "percent with one flipped bit")->check(percent);
+  app.add_option("--delay", options.delay, "milliseconds that each way takes");
   app.add_option("--seed", options.seed, "of the random choices");
   app.add_option("--capture", options.capture, "file for the first datagrams to the target");
   app.add_option("--capture-limit", options.captureLimit, "how many of them");

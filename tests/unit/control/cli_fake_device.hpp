@@ -71,6 +71,10 @@ inline DeviceSnapshot richSnapshot() {
   device.peers[1].name = "nas";
   device.peers[1].suite = crypto::Suite::Aes256Gcm;
   device.peers[1].clockBehind = 2;
+  device.peers[1].handshakes = 7;
+  device.peers[1].unanswered = std::chrono::seconds(12);
+  device.peers[1].suiteSpeeds = {300, 60, 70};
+  device.troubles = {{"preshared-key", "nas", "peer nas answers, but not with our keys"}};
   device.peers[1].drops = {{"replay", 9}};
   device.peers[2].unresolvedEndpoint = "vps.example.net:51820";
   return device;

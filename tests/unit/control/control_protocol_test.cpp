@@ -47,6 +47,10 @@ TEST_CASE("control: show brings a device across without loss") {
   CHECK(got.mtu == want.mtu);
   CHECK(got.addresses == want.addresses);
   CHECK(got.warnings == want.warnings);
+  REQUIRE(got.troubles.size() == 1);
+  CHECK(got.troubles[0].kind == "preshared-key");
+  CHECK(got.troubles[0].peer == "nas");
+  CHECK(got.troubles[0].text == want.troubles[0].text);
   CHECK(got.suiteSpeeds == want.suiteSpeeds);
   CHECK(got.drops == want.drops);
   REQUIRE(got.maps.size() == 2);
@@ -75,6 +79,9 @@ TEST_CASE("control: show brings a device across without loss") {
     CHECK(peer.txBytes == original.txBytes);
     CHECK(peer.suite == original.suite);
     CHECK(peer.clockBehind == original.clockBehind);
+    CHECK(peer.handshakes == original.handshakes);
+    CHECK(peer.unanswered == original.unanswered);
+    CHECK(peer.suiteSpeeds == original.suiteSpeeds);
     CHECK(peer.drops == original.drops);
   }
   CHECK(view->hasPresharedKey == std::vector{true, false, false});

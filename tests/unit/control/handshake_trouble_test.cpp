@@ -53,7 +53,7 @@ TEST_CASE("each refused handshake says what a person can mend") {
   REQUIRE(text);
   CHECK(has(*text, "peer vps"));
   CHECK(has(*text, "PresharedKey"));
-  CHECK(trouble.warnings(now).size() == 4);
+  CHECK(trouble.recent(now).size() == 4);
 }
 
 TEST_CASE("trouble is logged once a minute, and known for three") {
@@ -64,8 +64,8 @@ TEST_CASE("trouble is logged once a minute, and known for three") {
   CHECK(trouble.refused(unknown, "", kOwn, now));
   CHECK_FALSE(trouble.refused(unknown, "", kOwn, now + 30s));
   CHECK(trouble.refused(unknown, "", kOwn, now + 61s));
-  CHECK(trouble.warnings(now + 61s).size() == 1);
-  CHECK(trouble.warnings(now + 5min).empty());
+  CHECK(trouble.recent(now + 61s).size() == 1);
+  CHECK(trouble.recent(now + 5min).empty());
 }
 
 TEST_CASE("made-up strangers make nothing grow") {
@@ -75,9 +75,10 @@ TEST_CASE("made-up strangers make nothing grow") {
     stranger.key = key(i);
     trouble.refused(stranger, "", kOwn, BootTime{1h});
   }
-  const auto warnings = trouble.warnings(BootTime{1h});
+  const auto warnings = trouble.recent(BootTime{1h});
   REQUIRE(warnings.size() == 1);
-  CHECK(has(warnings.front(), "203.0.113.199"));
+  CHECK(has(warnings.front().text, "203.0.113.199"));
+  CHECK(warnings.front().kind == "unknown-key");
 }
 
 TEST_CASE("a handshake that succeeds ends the trouble of its peer alone") {
@@ -92,9 +93,9 @@ TEST_CASE("a handshake that succeeds ends the trouble of its peer alone") {
   trouble.forget(4);
   CHECK_FALSE(trouble.concerns(4, now));
   CHECK(trouble.concerns(5, now));
-  CHECK(trouble.warnings(now).size() == 1);
+  CHECK(trouble.recent(now).size() == 1);
   trouble.clear();
-  CHECK(trouble.warnings(now).empty());
+  CHECK(trouble.recent(now).empty());
 }
 
 TEST_CASE("what the data plane drops for another key is told when the counter moves") {
@@ -103,7 +104,7 @@ TEST_CASE("what the data plane drops for another key is told when the counter mo
   CHECK_FALSE(trouble.foreignHandshakes(0, kOwn, now));
   CHECK(trouble.foreignHandshakes(2, kOwn, now));
   CHECK_FALSE(trouble.foreignHandshakes(2, kOwn, now + 2min));
-  CHECK(trouble.warnings(now + 4min).empty());
+  CHECK(trouble.recent(now + 4min).empty());
   CHECK(trouble.foreignHandshakes(3, kOwn, now + 5min));
 }
 

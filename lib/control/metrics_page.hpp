@@ -1,0 +1,14 @@
+// A device as Prometheus reads it: peers by public key and name, no secrets and no addresses of
+// anybody.
+#pragma once
+
+#include <string>
+
+#include "control/device_api.hpp"
+
+namespace adit::control {
+
+/// The whole page; docs/operations.md lists the names.
+std::string metricsPage(const DeviceSnapshot& device);
+
+}  // namespace adit::control
