@@ -69,9 +69,19 @@ _adit_map() {
   esac
 }
 
+_adit_look() {
+  local current=$1 previous=$2
+  case ${COMP_WORDS[1]}:$previous in
+    *:--root) _adit_files "" "$current" ;;
+    *:--bandwidth | *:--interval) ;;
+    doctor:*) _adit_words "--probe --bandwidth --root --json $(_adit_running) $(_adit_configured)" "$current" ;;
+    monitor:*) _adit_words "--interval --once $(_adit_running)" "$current" ;;
+  esac
+}
+
 _adit() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="up down reload save status check strip map trace tune show showconf set setconf addconf
+  local commands="up down reload save status check strip map trace tune doctor monitor show showconf set setconf addconf
     syncconf genkey genpsk pubkey version help"
   local fields="public-key private-key listen-port fwmark peers preshared-keys endpoints allowed-ips
     latest-handshakes transfer persistent-keepalive dump --json"
@@ -85,6 +95,7 @@ _adit() {
     up:2 | check:2 | strip:2) _adit_files "$(_adit_configured)" "$current" ;;
     down:2 | reload:2 | save:2 | status:2) _adit_words "$(_adit_running) $(_adit_configured)" "$current" ;;
     status:3 | check:3) _adit_words "--json" "$current" ;;
+    doctor:* | monitor:*) _adit_look "$current" "$previous" ;;
     show:2) _adit_words "all interfaces $(_adit_running)" "$current" ;;
     show:3) _adit_words "$fields" "$current" ;;
     map:2) _adit_words "list add del check" "$current" ;;

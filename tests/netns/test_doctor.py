@@ -16,6 +16,7 @@ from lab import (
     PORT,
     RIGHT,
     Adit,
+    IperfServer,
     Lab,
     Namespace,
     Side,
@@ -25,12 +26,14 @@ from lab import (
     crossroads,
     ends,
     expect,
+    iperf,
     key_pair,
     main,
     pair,
     ping,
     preshared_key,
     progress,
+    relayed,
     scenario,
     specs,
     tool,
@@ -334,6 +337,43 @@ def policed_udp(lab: Lab) -> None:
         "limit rate over 500 kbytes/second burst 50 kbytes drop\n}\n}\n"
     )
     finds(left, "path-slow", "--probe")
+
+
+@scenario(seconds=120, heavy=True)
+def before_and_after(lab: Lab) -> None:
+    """Small buffers, the wrong congestion control and 80 ms: doctor names them, what it says is run
+    as it stands, and iperf3 shows the gain."""
+    net = relayed(lab)
+    net.relay("--delay", "40")
+    net.left.default_via(net.relay_address)
+    net.right.default_via("198.51.100.254")
+    for where in (net.left, net.right):
+        where.sysctl("net.ipv4.tcp_rmem", "4096 65536 131072")
+        where.sysctl("net.ipv4.tcp_wmem", "4096 16384 131072")
+        where.sysctl("net.ipv4.tcp_congestion_control", "reno")
+    left, right = ends.both_up(
+        lab, (net.left, Side()), (net.right, Side()), f"{net.relay_address}:{net.port}"
+    )
+    if not isinstance(left, Adit) or not isinstance(right, Adit):
+        raise TypeError("only adit has a doctor")
+    ping(net.left, RIGHT)
+    IperfServer(net.right)
+    before = iperf(net.left, RIGHT, seconds=5).mbps
+    finding = finds(left, "tcp-buffers", "--probe", "--bandwidth", "100mbit")
+    found = ids(doctor(left, "--probe", "--bandwidth", "100mbit"))
+    expect({"tcp-buffers", "congestion-control"} <= found, f"both are named: {found}")
+    expect("--delay 8" in finding["remedy"], f"the delay was measured: {finding}")
+    command = finding["remedy"].split("`")[1].removeprefix("adit ").split()
+    for tunnel in (left, right):
+        tunnel.cli(*command)
+    found = ids(doctor(left, "--probe", "--bandwidth", "100mbit"))
+    expect(not found & {"tcp-buffers", "congestion-control"}, f"mended: {found}")
+    after = iperf(net.left, RIGHT, seconds=5).mbps
+    progress(f"one TCP stream: {before:.1f} Mbit/s before, {after:.1f} Mbit/s after `adit tune`")
+    expect(before < 12, f"a window of 64 KiB every 80 ms carries 6.6 Mbit/s: {before}")
+    expect(after > 3 * before, f"{before} Mbit/s before, {after} after")
+    left.cli("tune", "revert")
+    expect("tcp-buffers" in ids(doctor(left, "--probe", "--bandwidth", "100mbit")), "and back")
 
 
 def recorded(where: Namespace, name: str, files: dict[str, str]) -> dict[str, Any]:
