@@ -75,6 +75,24 @@ static void append_tag(const u8 *poly_key, u8 *text, size_t length)
 	poly1305_final(&poly, text + length);
 }
 
+/* A block of the last `rest` bytes of a text that a tag follows, and zeros. */
+static inline void put_rest(u8 *block, const u8 *from, size_t rest)
+{
+	u64 low = get_unaligned_le64(from);
+	u64 high = get_unaligned_le64(from + sizeof(u64));
+	unsigned int unused = BITS_PER_BYTE * (POLY1305_BLOCK_SIZE - rest);
+
+	BUILD_BUG_ON(ADIT_TAG_LENGTH + 1 < POLY1305_BLOCK_SIZE);
+	if (unused >= 64) {
+		low &= U64_MAX >> (unused - 64);
+		high = 0;
+	} else {
+		high &= U64_MAX >> unused;
+	}
+	put_unaligned_le64(low, block);
+	put_unaligned_le64(high, block + sizeof(u64));
+}
+
 /* The tag of ciphertext that must not be written to. */
 static void authenticate(u8 tag[ADIT_TAG_LENGTH], const u8 *poly_key, const u8 *text, size_t length)
 {
@@ -87,8 +105,7 @@ static void authenticate(u8 tag[ADIT_TAG_LENGTH], const u8 *poly_key, const u8 *
 	poly1305_update(&poly, text, length - rest);
 	/* The rest, padding, and the lengths, in whole blocks too. */
 	if (rest) {
-		memset(tail, 0, POLY1305_BLOCK_SIZE);
-		memcpy(tail, text + length - rest, rest);
+		put_rest(tail, text + length - rest, rest);
 		lengths += POLY1305_BLOCK_SIZE;
 	}
 	put_lengths(lengths, length);

@@ -8,7 +8,6 @@
 
 #include "compat.h"
 #include "peer.h"
-#include "rx.h"
 #include "socket.h"
 #include "tx.h"
 #include "tx_batch.h"
@@ -33,7 +32,7 @@ static int prepare_queues(struct adit_device *adit)
 	for_each_possible_cpu(cpu) {
 		queue = per_cpu_ptr(adit->rx_queues, cpu);
 		skb_queue_head_init(&queue->packets);
-		queue->adit = adit;
+		queue->rx.adit = adit;
 		adit_napi_add(adit->dev, &queue->napi, adit_rx_poll);
 	}
 	return 0;
@@ -50,9 +49,11 @@ int adit_device_prepare(struct adit_device *adit)
 	get_random_bytes(adit->fingerprint_key, sizeof(adit->fingerprint_key));
 	skb_queue_head_init(&adit->deferred);
 	INIT_WORK(&adit->deferred_work, adit_tx_deferred);
-	adit->stats = netdev_alloc_pcpu_stats(struct adit_device_stats);
-	if (!adit->stats)
-		return -ENOMEM;
+	adit->stats = netdev_alloc_pcpu_stats(struct adit_stats);
+	adit->counters = netdev_alloc_pcpu_stats(struct adit_counters);
+	error = -ENOMEM;
+	if (!adit->stats || !adit->counters)
+		goto free_stats;
 	error = adit_handshake_queue_init(&adit->handshakes);
 	if (error)
 		goto free_stats;
@@ -64,6 +65,7 @@ int adit_device_prepare(struct adit_device *adit)
 free_handshakes:
 	adit_handshake_queue_free(&adit->handshakes);
 free_stats:
+	free_percpu(adit->counters);
 	free_percpu(adit->stats);
 	return error;
 }
@@ -78,6 +80,7 @@ void adit_device_free(struct adit_device *adit)
 	synchronize_net();
 	free_percpu(adit->rx_queues);
 	adit_handshake_queue_free(&adit->handshakes);
+	free_percpu(adit->counters);
 	free_percpu(adit->stats);
 	kfree_sensitive(key);
 	memzero_explicit(adit->fingerprint_key, sizeof(adit->fingerprint_key));

@@ -20,6 +20,7 @@
 
 #include "allowedips.h"
 #include "handshake_queue.h"
+#include "rx.h"
 #include "session.h"
 #include "stats.h"
 
@@ -42,7 +43,7 @@ struct adit_rx_queue {
 	struct napi_struct napi;
 	struct sk_buff_head packets;
 	unsigned int bytes; /* of memory; the queue's lock */
-	struct adit_device *adit;
+	struct adit_rx rx;
 };
 
 struct adit_device {
@@ -80,7 +81,8 @@ struct adit_device {
 
 	/* Traffic. */
 	struct adit_rx_queue __percpu *rx_queues;
-	struct adit_device_stats __percpu *stats;
+	struct adit_stats __percpu *stats;
+	struct adit_counters __percpu *counters;
 	struct sk_buff_head deferred; /* packets of tunnels that are nested too deeply */
 	struct work_struct deferred_work;
 };

@@ -34,10 +34,11 @@ static int link_change_mtu(struct net_device *dev, int mtu)
 
 static void link_stats(struct net_device *dev, struct rtnl_link_stats64 *stats)
 {
-	struct adit_device_totals totals;
+	struct adit_device *adit = netdev_priv(dev);
+	struct adit_totals totals;
 	int i;
 
-	adit_device_totals(netdev_priv(dev), &totals);
+	adit_sum_stats(adit->stats, &totals);
 	stats->rx_packets = totals.rx_packets;
 	stats->rx_bytes = totals.rx_bytes;
 	stats->tx_packets = totals.tx_packets;

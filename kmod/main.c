@@ -19,6 +19,7 @@ static int __init adit_init(void)
 {
 	int error;
 
+	adit_pages_init();
 	error = adit_crypto_init();
 	if (error)
 		return error;

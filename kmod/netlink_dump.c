@@ -83,21 +83,26 @@ static bool is_set(const u8 *key)
 	return memchr_inv(key, 0, ADIT_UAPI_KEY_LENGTH);
 }
 
+static int put_device_stats(struct sk_buff *skb, struct adit_device *adit)
+{
+	u64 counters[__ADIT_COUNTER_COUNT];
+	struct adit_totals totals;
+
+	adit_sum_stats(adit->stats, &totals);
+	adit_sum_counters(adit->counters, counters);
+	return nla_put(skb, ADIT_A_DEVICE_DROPS, sizeof(totals.drops), totals.drops) ||
+	       nla_put(skb, ADIT_A_DEVICE_COUNTERS, sizeof(counters), counters);
+}
+
 int adit_put_device(struct sk_buff *skb, struct adit_device *adit)
 {
 	const struct adit_mac1_key *mac1_key;
-	struct adit_device_totals *totals;
 	struct nlattr *nest;
-	int error = -EMSGSIZE;
 
-	totals = kmalloc(sizeof(*totals), GFP_KERNEL);
-	if (!totals)
-		return -ENOMEM;
-	adit_device_totals(adit, totals);
 	mac1_key = rcu_dereference_protected(adit->mac1_key, lockdep_is_held(&adit->lock));
 	if (nla_put_u32(skb, ADIT_A_IFINDEX, adit->dev->ifindex) ||
 	    nla_put_string(skb, ADIT_A_IFNAME, adit->dev->name))
-		goto out;
+		return -EMSGSIZE;
 	nest = nla_nest_start(skb, ADIT_A_DEVICE);
 	if (!nest || nla_put_u16(skb, ADIT_A_DEVICE_LISTEN_PORT, adit->port) ||
 	    nla_put_u32(skb, ADIT_A_DEVICE_FWMARK, adit->fwmark) || put_bind_address(skb, adit) ||
@@ -109,17 +114,13 @@ int adit_put_device(struct sk_buff *skb, struct adit_device *adit)
 	    nla_put_string(skb, ADIT_A_DEVICE_MODULE, ADIT_MODULE_VERSION) ||
 	    nla_put(skb, ADIT_A_DEVICE_SUITE_SPEEDS, sizeof(adit_suite_speeds),
 		    adit_suite_speeds) ||
-	    nla_put(skb, ADIT_A_DEVICE_DROPS, sizeof(totals->drops), totals->drops) ||
+	    put_device_stats(skb, adit) ||
 	    nla_put_u32(skb, ADIT_A_DEVICE_PEER_COUNT, adit->peer_count) ||
 	    nla_put_u64_64bit(skb, ADIT_A_DEVICE_LAST_PEER_ID, adit->last_peer_id,
-			      ADIT_A_DEVICE_PAD) ||
-	    nla_put(skb, ADIT_A_DEVICE_COUNTERS, sizeof(totals->counters), totals->counters))
-		goto out;
+			      ADIT_A_DEVICE_PAD))
+		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
-	error = 0;
-out:
-	kfree(totals);
-	return error;
+	return 0;
 }
 
 static int put_device_message(struct sk_buff *skb, struct netlink_callback *callback,
@@ -278,9 +279,9 @@ static int put_sessions(struct sk_buff *skb, struct adit_peer *peer)
 
 static int put_stats(struct sk_buff *skb, struct adit_peer *peer)
 {
-	struct adit_peer_totals totals;
+	struct adit_totals totals;
 
-	adit_peer_totals(peer, &totals);
+	adit_sum_stats(peer->stats, &totals);
 	return nla_put_u64_64bit(skb, ADIT_A_PEER_RX_BYTES, totals.rx_bytes, ADIT_A_PEER_PAD) ||
 	       nla_put_u64_64bit(skb, ADIT_A_PEER_TX_BYTES, totals.tx_bytes, ADIT_A_PEER_PAD) ||
 	       nla_put_u64_64bit(skb, ADIT_A_PEER_RX_PACKETS, totals.rx_packets,

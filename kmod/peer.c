@@ -25,7 +25,7 @@ struct adit_peer *adit_peer_create(struct adit_device *adit, u64 id, const u8 *p
 	peer = kzalloc(sizeof(*peer), GFP_KERNEL);
 	if (!peer)
 		return ERR_PTR(-ENOMEM);
-	peer->stats = netdev_alloc_pcpu_stats(struct adit_peer_stats);
+	peer->stats = netdev_alloc_pcpu_stats(struct adit_stats);
 	if (!peer->stats)
 		goto free;
 	if (dst_cache_init(&peer->dst_cache, GFP_KERNEL))
@@ -85,7 +85,6 @@ struct adit_peer *adit_peer_after(struct adit_device *adit, u64 id)
 static void unlink_peer(struct adit_peer *peer)
 {
 	WRITE_ONCE(peer->dead, true);
-	list_del_init(&peer->list);
 	peer->adit->peer_count--;
 	adit_allowedips_clear(&peer->allowedips);
 	adit_slots_clear(&peer->slots, &peer->adit->sessions);
@@ -99,29 +98,36 @@ static void finish_peer(struct adit_peer *peer)
 	queue_rcu_work(adit_workqueue, &peer->free_work);
 }
 
+/* A list of peers of one device. */
+static void remove_peers(struct list_head *peers)
+{
+	struct adit_peer *peer, *next;
+
+	if (list_empty(peers))
+		return;
+	list_for_each_entry(peer, peers, list)
+		unlink_peer(peer);
+	synchronize_net();
+	list_for_each_entry_safe(peer, next, peers, list) {
+		list_del_init(&peer->list);
+		finish_peer(peer);
+	}
+}
+
 void adit_peer_remove(struct adit_peer *peer)
 {
-	unlink_peer(peer);
-	synchronize_net();
-	finish_peer(peer);
+	LIST_HEAD(gone);
+
+	list_move(&peer->list, &gone);
+	remove_peers(&gone);
 }
 
 void adit_peer_remove_all(struct adit_device *adit)
 {
-	struct adit_peer *peer, *next;
 	LIST_HEAD(gone);
 
-	list_for_each_entry_safe(peer, next, &adit->peers, list) {
-		unlink_peer(peer);
-		list_add_tail(&peer->list, &gone);
-	}
-	if (list_empty(&gone))
-		return;
-	synchronize_net();
-	list_for_each_entry_safe(peer, next, &gone, list) {
-		list_del_init(&peer->list);
-		finish_peer(peer);
-	}
+	list_splice_init(&adit->peers, &gone);
+	remove_peers(&gone);
 }
 
 void adit_peer_kick(struct adit_peer *peer)

@@ -41,7 +41,7 @@ struct adit_peer {
 	struct adit_key_slots slots;
 	struct adit_staging staging;
 	struct adit_activity activity;
-	struct adit_peer_stats __percpu *stats;
+	struct adit_stats __percpu *stats;
 
 	rwlock_t endpoint_lock;
 	struct adit_endpoint endpoint;

@@ -155,7 +155,10 @@ static void handle(struct adit_rx *rx, const u8 *datagram, unsigned int length)
 	adit_drop(rx->adit, NULL, ADIT_DROP_MALFORMED, 1);
 }
 
-/* A datagram that is scattered over the outer packet, or in memory without a lasting address. */
+/*
+ * A datagram that is scattered over the outer packet, or in memory that may change or has no
+ * lasting address.
+ */
 static void handle_scattered(struct adit_rx *rx, unsigned int offset, unsigned int length)
 {
 	struct adit_pages *pages = adit_pages(ADIT_RING_RX);
@@ -169,20 +172,38 @@ static void handle_scattered(struct adit_rx *rx, unsigned int offset, unsigned i
 	handle(rx, place.data, length);
 }
 
+/*
+ * Whether memory of the packet may be written to meanwhile: pages of a file that a program of this
+ * machine sends without copying. A tag that is right then says nothing of what was decrypted.
+ */
+static bool may_change(const struct sk_buff *skb)
+{
+	const struct sk_buff *part;
+
+	if (skb_has_shared_frag(skb))
+		return true;
+	skb_walk_frags(skb, part)
+		if (skb_has_shared_frag(part))
+			return true;
+	return false;
+}
+
 /* A super-packet can end with a shorter datagram of another kind, so each is looked at alone. */
 static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
 {
 	const unsigned int start = sizeof(struct udphdr);
 	unsigned int total = skb->len - start;
 	unsigned int segment = skb_shinfo(skb)->gso_size ? skb_shinfo(skb)->gso_size : total;
-	unsigned int at, length, available;
+	unsigned int available = 0;
+	unsigned int at, length;
 	struct skb_seq_state state;
+	const u8 *bytes = NULL;
 	const u8 *end = NULL;
-	const u8 *bytes;
 
 	rx->outer = skb;
 	rx->before = 0;
 	rx->source_known = false;
+	rx->may_change = may_change(skb);
 	rx->tos = skb->protocol == htons(ETH_P_IP) ? ip_hdr(skb)->tos :
 						     ipv6_get_dsfield(ipv6_hdr(skb));
 	if (total > segment) {
@@ -196,15 +217,23 @@ static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
 	skb_prepare_seq_read(skb, start, skb->len, &state);
 	for (at = 0; at < total; at += length) {
 		length = min(segment, total - at);
-		available = skb_seq_read(at, &bytes, &state);
-		if (likely(available >= length && !IS_ENABLED(CONFIG_HIGHMEM))) {
-			/* The one before is in the same memory. */
+		if (available >= length) {
+			bytes = end;
+			rx->before = segment;
+		} else {
+			available = skb_seq_read(at, &bytes, &state);
+			/* The one before is in the same memory, or not. */
 			rx->before = bytes == end ? segment : 0;
+		}
+		if (likely(available >= length && !rx->may_change &&
+			   !IS_ENABLED(CONFIG_HIGHMEM))) {
 			handle(rx, bytes, length);
 			end = bytes + length;
+			available -= length;
 		} else {
 			rx->before = 0;
 			handle_scattered(rx, start + at, length);
+			available = 0;
 		}
 	}
 	skb_abort_seq_read(&state);
@@ -214,18 +243,19 @@ static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
 int adit_rx_poll(struct napi_struct *napi, int budget)
 {
 	struct adit_rx_queue *queue = container_of(napi, struct adit_rx_queue, napi);
-	struct adit_rx rx = { .adit = queue->adit, .now = adit_now() };
+	struct adit_rx *rx = &queue->rx;
 	struct sk_buff *skb;
 	int work = 0;
 
+	rx->now = adit_now();
 	rcu_read_lock();
-	adit_rx_super_init(&rx.super, queue->adit, napi);
+	adit_rx_super_init(&rx->super, rx->adit, napi);
 	while (work < budget && (skb = pop(queue)) != NULL) {
 		work += DIV_ROUND_UP(datagrams_of(skb), DATAGRAMS_PER_UNIT);
-		handle_outer(&rx, skb);
+		handle_outer(rx, skb);
 		consume_skb(skb);
 	}
-	adit_rx_super_flush(&rx.super);
+	adit_rx_super_flush(&rx->super);
 	rcu_read_unlock();
 	if (work < budget)
 		napi_complete_done(napi, work);

@@ -16,15 +16,16 @@ struct adit_device;
 struct adit_session;
 struct sock;
 
-/* One poll. */
+/* The poll of one CPU, which does not nest. */
 struct adit_rx {
 	struct adit_device *adit;
-	s64 now;
+	s64 now; /* when the poll began */
 
 	/* The outer packet whose datagrams are handled. */
 	struct sk_buff *outer;
 	struct adit_endpoint source; /* filled in when it is needed */
 	bool source_known;
+	bool may_change; /* others can write to it: it is to be read once */
 	u8 tos;
 	unsigned int before; /* bytes in front of the datagram that belong to the same packet */
 

@@ -12,6 +12,22 @@
 
 #define HEADER sizeof(struct adit_message_data)
 
+/*
+ * A look before the datagram is decrypted, so that a flood of replays costs little; the answer is
+ * that of open_datagram(). What comes in order, as nearly all does, needs no lock for it.
+ */
+static bool seems_fresh(struct adit_session *session, u64 counter)
+{
+	bool fresh;
+
+	if (likely(counter > READ_ONCE(session->replay.greatest)))
+		return true;
+	spin_lock(&session->replay_lock);
+	fresh = adit_replay_check(&session->replay, counter);
+	spin_unlock(&session->replay_lock);
+	return fresh;
+}
+
 /* The session of the datagram, or null when it is to be dropped, which is counted. */
 static struct adit_session *session_of(struct adit_rx *rx, const struct adit_message_data *header,
 				       unsigned int length)
@@ -37,6 +53,10 @@ static struct adit_session *session_of(struct adit_rx *rx, const struct adit_mes
 	if (unlikely(counter >= session->reject_after_messages ||
 		     adit_session_expired(session, rx->now))) {
 		adit_drop(rx->adit, session->peer, ADIT_DROP_KEY_EXPIRED, 1);
+		return NULL;
+	}
+	if (unlikely(!seems_fresh(session, counter))) {
+		adit_drop(rx->adit, session->peer, ADIT_DROP_REPLAY, 1);
 		return NULL;
 	}
 	return session;
@@ -130,7 +150,8 @@ static bool set_tos(struct adit_rx *rx, u8 *text, bool v6)
 }
 
 /* Whether the peer may use the source address of the packet. */
-static bool source_allowed(struct adit_rx *rx, const struct adit_peer *peer, const u8 *text, bool v6)
+static bool source_allowed(struct adit_rx *rx, const struct adit_peer *peer, const u8 *text,
+			   bool v6)
 {
 	const struct adit_allowedips *allowed = &rx->adit->allowedips;
 	__be32 source;
@@ -215,7 +236,7 @@ void adit_rx_settle(struct adit_rx *rx)
 	if (!session || rx->packets == 0)
 		return;
 	peer = session->peer;
-	adit_count_peer_rx(peer, rx->packets, rx->bytes);
+	adit_count_rx(peer->stats, rx->packets, rx->bytes);
 	adit_note_received(&peer->activity, rx->now, rx->data);
 	if (adit_session_aged_for_receiving(session, rx->now) &&
 	    rcu_access_pointer(peer->slots.current_session) == session &&

@@ -14,6 +14,7 @@
 #include <net/tcp.h>
 
 #include "compat.h"
+#include "copy.h"
 #include "crypto.h"
 #include "device.h"
 #include "stats.h"
@@ -85,7 +86,7 @@ u8 *adit_rx_super_place(struct adit_rx_super *super, unsigned int length)
 		super->place.page = pages->runs[pages->at];
 		super->place.offset = pages->offset - super->header_length;
 		super->place.data = (u8 *)page_address(super->place.page) + super->place.offset;
-		memcpy(super->saved, super->place.data, super->header_length);
+		adit_copy_header(super->saved, super->place.data, super->header_length);
 		pages->offset = super->place.offset + length;
 		return super->place.data;
 	}
@@ -102,7 +103,7 @@ static void restore(struct adit_rx_super *super)
 {
 	if (!super->overlaps)
 		return;
-	memcpy(super->place.data, super->saved, super->header_length);
+	adit_copy_header(super->place.data, super->saved, super->header_length);
 	super->overlaps = false;
 }
 
@@ -297,7 +298,7 @@ static void hand_over(struct adit_rx_super *super, struct sk_buff *skb, bool v6,
 	skb_reset_mac_header(skb);
 	skb_reset_network_header(skb);
 	skb_set_hash(skb, flow_hash(skb->data, v6, skb_headlen(skb)), PKT_HASH_TYPE_L4);
-	adit_count_device_rx(super->adit, packets, bytes);
+	adit_count_rx(super->adit->stats, packets, bytes);
 	napi_gro_receive(super->napi, skb);
 }
 

@@ -9,6 +9,7 @@
 #include <net/ip6_checksum.h>
 
 #include "compat.h"
+#include "copy.h"
 
 #define TCP_FLAGS_OFFSET 13
 #define TCP_FLAG_BIT_FIN 0x01
@@ -100,6 +101,8 @@ bool adit_segmenter_init(struct adit_segmenter *segmenter, struct sk_buff *skb)
 	segmenter->payload = skb->len - segmenter->header;
 	segmenter->count = DIV_ROUND_UP(segmenter->payload, segmenter->mss);
 	segmenter->next = 0;
+	segmenter->fragment = 0;
+	segmenter->fragment_at = skb_headlen(skb);
 	segmenter->fixed_id = skb_shinfo(skb)->gso_type & SKB_GSO_TCP_FIXEDID;
 	segmenter->id = segmenter->v6 ? 0 : ntohs(ip_hdr(skb)->id);
 	segmenter->sequence = ntohl(tcp->seq);
@@ -151,6 +154,33 @@ static u8 flags_of(const struct adit_segmenter *segmenter)
 	return flags;
 }
 
+/*
+ * Where the bytes of the skb are that come next, when they lie in one piece; else null. The stack's
+ * own function would begin its search at the first fragment each time.
+ */
+static const u8 *piece(struct adit_segmenter *segmenter, unsigned int offset, unsigned int length)
+{
+	const struct skb_shared_info *shared = skb_shinfo(segmenter->skb);
+	const skb_frag_t *fragment;
+	unsigned int end;
+
+	if (IS_ENABLED(CONFIG_HIGHMEM))
+		return NULL;
+	if (offset < skb_headlen(segmenter->skb))
+		return offset + length <= skb_headlen(segmenter->skb) ?
+			       segmenter->skb->data + offset : NULL;
+	for (; segmenter->fragment < shared->nr_frags; segmenter->fragment++) {
+		fragment = &shared->frags[segmenter->fragment];
+		end = segmenter->fragment_at + skb_frag_size(fragment);
+		if (offset < end)
+			return offset + length <= end ? (const u8 *)skb_frag_address(fragment) +
+								offset - segmenter->fragment_at :
+							NULL;
+		segmenter->fragment_at = end;
+	}
+	return NULL;
+}
+
 void adit_segment_write(struct adit_segmenter *segmenter, u8 *to)
 {
 	unsigned int offset = segmenter->next * segmenter->mss;
@@ -158,14 +188,19 @@ void adit_segment_write(struct adit_segmenter *segmenter, u8 *to)
 	unsigned int tcp_length = segmenter->header - segmenter->ip_header + payload;
 	u8 *tcp_bytes = to + segmenter->ip_header;
 	struct tcphdr *tcp = (struct tcphdr *)tcp_bytes;
+	const u8 *from;
 	__wsum sum;
 
-	memcpy(to, segmenter->skb->data, segmenter->header);
+	adit_copy_header(to, segmenter->skb->data, segmenter->header);
 	write_ip(segmenter, to, segmenter->header + payload);
 	tcp->seq = htonl(segmenter->sequence + offset);
 	tcp_bytes[TCP_FLAGS_OFFSET] = flags_of(segmenter);
-	sum = skb_copy_and_csum_bits(segmenter->skb, segmenter->header + offset,
-				     to + segmenter->header, payload);
+	from = piece(segmenter, segmenter->header + offset, payload);
+	if (likely(from))
+		sum = csum_partial_copy_nocheck(from, to + segmenter->header, payload);
+	else
+		sum = skb_copy_and_csum_bits(segmenter->skb, segmenter->header + offset,
+					     to + segmenter->header, payload);
 	/* The header has an even length, so that the sum of the payload needs no turning. */
 	sum = csum_add(sum, segmenter->tcp_sum);
 	sum = csum_add(sum, (__force __wsum)tcp->seq);

@@ -20,6 +20,8 @@ struct adit_segmenter {
 	unsigned int payload; /* of all segments */
 	unsigned int count;
 	unsigned int next;
+	unsigned int fragment; /* of the skb, where the next payload lies or behind which it does */
+	unsigned int fragment_at; /* bytes of the skb before it */
 	bool v6;
 	bool fixed_id;
 	u16 id; /* host byte order */

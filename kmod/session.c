@@ -121,8 +121,14 @@ static bool fits(const struct adit_session *session, u64 from, unsigned int coun
 bool adit_session_reserve(struct adit_session *session, unsigned int count, u64 *first)
 {
 	/* Looked at before adding, so that failed attempts never carry it far past the limit. */
-	if (!fits(session, atomic64_read(&session->counter), count))
+	if (!fits(session, atomic64_read(&session->counter), count)) {
+		/*
+		 * The key is used up for all: if it were not, the packet would wait for another one
+		 * that nobody asks for.
+		 */
+		atomic64_set(&session->counter, session->reject_after_messages);
 		return false;
+	}
 	*first = atomic64_fetch_add(count, &session->counter);
 	return fits(session, *first, count);
 }

@@ -8,55 +8,35 @@
 #include "device.h"
 #include "peer.h"
 
+static void count_drop(struct adit_stats __percpu *all, enum adit_drop reason, unsigned int count)
+{
+	struct adit_stats *stats = this_cpu_ptr(all);
+
+	u64_stats_update_begin(&stats->syncp);
+	u64_stats_add(&stats->drops[reason], count);
+	u64_stats_update_end(&stats->syncp);
+}
+
 void adit_drop(struct adit_device *adit, struct adit_peer *peer, enum adit_drop reason,
 	       unsigned int count)
 {
-	struct adit_device_stats *device_stats = this_cpu_ptr(adit->stats);
-	struct adit_peer_stats *peer_stats;
-
-	u64_stats_update_begin(&device_stats->syncp);
-	u64_stats_add(&device_stats->drops[reason], count);
-	u64_stats_update_end(&device_stats->syncp);
-	if (!peer)
-		return;
-	peer_stats = this_cpu_ptr(peer->stats);
-	u64_stats_update_begin(&peer_stats->syncp);
-	u64_stats_add(&peer_stats->drops[reason], count);
-	u64_stats_update_end(&peer_stats->syncp);
+	count_drop(adit->stats, reason, count);
+	if (peer)
+		count_drop(peer->stats, reason, count);
 }
 
 void adit_count(struct adit_device *adit, enum adit_counter counter, unsigned int count)
 {
-	struct adit_device_stats *stats = this_cpu_ptr(adit->stats);
+	struct adit_counters *counters = this_cpu_ptr(adit->counters);
 
-	u64_stats_update_begin(&stats->syncp);
-	u64_stats_add(&stats->counters[counter], count);
-	u64_stats_update_end(&stats->syncp);
+	u64_stats_update_begin(&counters->syncp);
+	u64_stats_add(&counters->values[counter], count);
+	u64_stats_update_end(&counters->syncp);
 }
 
-void adit_count_device_rx(struct adit_device *adit, unsigned int packets, unsigned int bytes)
+void adit_count_rx(struct adit_stats __percpu *all, unsigned int packets, unsigned int bytes)
 {
-	struct adit_device_stats *stats = this_cpu_ptr(adit->stats);
-
-	u64_stats_update_begin(&stats->syncp);
-	u64_stats_add(&stats->rx_packets, packets);
-	u64_stats_add(&stats->rx_bytes, bytes);
-	u64_stats_update_end(&stats->syncp);
-}
-
-void adit_count_device_tx(struct adit_device *adit, unsigned int packets, unsigned int bytes)
-{
-	struct adit_device_stats *stats = this_cpu_ptr(adit->stats);
-
-	u64_stats_update_begin(&stats->syncp);
-	u64_stats_add(&stats->tx_packets, packets);
-	u64_stats_add(&stats->tx_bytes, bytes);
-	u64_stats_update_end(&stats->syncp);
-}
-
-void adit_count_peer_rx(struct adit_peer *peer, unsigned int packets, unsigned int bytes)
-{
-	struct adit_peer_stats *stats = this_cpu_ptr(peer->stats);
+	struct adit_stats *stats = this_cpu_ptr(all);
 
 	u64_stats_update_begin(&stats->syncp);
 	u64_stats_add(&stats->rx_packets, packets);
@@ -64,9 +44,9 @@ void adit_count_peer_rx(struct adit_peer *peer, unsigned int packets, unsigned i
 	u64_stats_update_end(&stats->syncp);
 }
 
-void adit_count_peer_tx(struct adit_peer *peer, unsigned int packets, unsigned int bytes)
+void adit_count_tx(struct adit_stats __percpu *all, unsigned int packets, unsigned int bytes)
 {
-	struct adit_peer_stats *stats = this_cpu_ptr(peer->stats);
+	struct adit_stats *stats = this_cpu_ptr(all);
 
 	u64_stats_update_begin(&stats->syncp);
 	u64_stats_add(&stats->tx_packets, packets);
@@ -74,45 +54,9 @@ void adit_count_peer_tx(struct adit_peer *peer, unsigned int packets, unsigned i
 	u64_stats_update_end(&stats->syncp);
 }
 
-static void add_device(const struct adit_device_stats *stats, struct adit_device_totals *totals)
+static void add_stats(const struct adit_stats *stats, struct adit_totals *totals)
 {
-	struct adit_device_totals part;
-	unsigned int start;
-	int i;
-
-	do {
-		start = u64_stats_fetch_begin(&stats->syncp);
-		part.rx_packets = u64_stats_read(&stats->rx_packets);
-		part.rx_bytes = u64_stats_read(&stats->rx_bytes);
-		part.tx_packets = u64_stats_read(&stats->tx_packets);
-		part.tx_bytes = u64_stats_read(&stats->tx_bytes);
-		for (i = 0; i < __ADIT_DROP_COUNT; i++)
-			part.drops[i] = u64_stats_read(&stats->drops[i]);
-		for (i = 0; i < __ADIT_COUNTER_COUNT; i++)
-			part.counters[i] = u64_stats_read(&stats->counters[i]);
-	} while (u64_stats_fetch_retry(&stats->syncp, start));
-	totals->rx_packets += part.rx_packets;
-	totals->rx_bytes += part.rx_bytes;
-	totals->tx_packets += part.tx_packets;
-	totals->tx_bytes += part.tx_bytes;
-	for (i = 0; i < __ADIT_DROP_COUNT; i++)
-		totals->drops[i] += part.drops[i];
-	for (i = 0; i < __ADIT_COUNTER_COUNT; i++)
-		totals->counters[i] += part.counters[i];
-}
-
-void adit_device_totals(const struct adit_device *adit, struct adit_device_totals *totals)
-{
-	int cpu;
-
-	memset(totals, 0, sizeof(*totals));
-	for_each_possible_cpu(cpu)
-		add_device(per_cpu_ptr(adit->stats, cpu), totals);
-}
-
-static void add_peer(const struct adit_peer_stats *stats, struct adit_peer_totals *totals)
-{
-	struct adit_peer_totals part;
+	struct adit_totals part;
 	unsigned int start;
 	int i;
 
@@ -133,11 +77,35 @@ static void add_peer(const struct adit_peer_stats *stats, struct adit_peer_total
 		totals->drops[i] += part.drops[i];
 }
 
-void adit_peer_totals(const struct adit_peer *peer, struct adit_peer_totals *totals)
+void adit_sum_stats(const struct adit_stats __percpu *stats, struct adit_totals *totals)
 {
 	int cpu;
 
 	memset(totals, 0, sizeof(*totals));
 	for_each_possible_cpu(cpu)
-		add_peer(per_cpu_ptr(peer->stats, cpu), totals);
+		add_stats(per_cpu_ptr(stats, cpu), totals);
+}
+
+static u64 read_counter(const struct adit_counters *counters, int counter)
+{
+	unsigned int start;
+	u64 value;
+
+	do {
+		start = u64_stats_fetch_begin(&counters->syncp);
+		value = u64_stats_read(&counters->values[counter]);
+	} while (u64_stats_fetch_retry(&counters->syncp, start));
+	return value;
+}
+
+void adit_sum_counters(const struct adit_counters __percpu *counters,
+		       u64 values[__ADIT_COUNTER_COUNT])
+{
+	int cpu, i;
+
+	for (i = 0; i < __ADIT_COUNTER_COUNT; i++) {
+		values[i] = 0;
+		for_each_possible_cpu(cpu)
+			values[i] += read_counter(per_cpu_ptr(counters, cpu), i);
+	}
 }

@@ -13,33 +13,26 @@
 struct adit_device;
 struct adit_peer;
 
-struct adit_device_stats {
-	u64_stats_t rx_packets; /* inner ones, as the link's statistics show them */
+/*
+ * Of a device: inner packets, as the link's statistics show them. Of a peer: datagrams, and bytes
+ * of outer payload.
+ */
+struct adit_stats {
+	u64_stats_t rx_packets;
 	u64_stats_t rx_bytes;
 	u64_stats_t tx_packets;
 	u64_stats_t tx_bytes;
 	u64_stats_t drops[__ADIT_DROP_COUNT];
-	u64_stats_t counters[__ADIT_COUNTER_COUNT];
 	struct u64_stats_sync syncp;
 };
 
-struct adit_peer_stats {
-	u64_stats_t rx_packets; /* datagrams; bytes of outer payload */
-	u64_stats_t rx_bytes;
-	u64_stats_t tx_packets;
-	u64_stats_t tx_bytes;
-	u64_stats_t drops[__ADIT_DROP_COUNT];
+struct adit_counters {
+	u64_stats_t values[__ADIT_COUNTER_COUNT];
 	struct u64_stats_sync syncp;
 };
 
 /* Sums over all CPUs. */
-struct adit_device_totals {
-	u64 rx_packets, rx_bytes, tx_packets, tx_bytes;
-	u64 drops[__ADIT_DROP_COUNT];
-	u64 counters[__ADIT_COUNTER_COUNT];
-};
-
-struct adit_peer_totals {
+struct adit_totals {
 	u64 rx_packets, rx_bytes, tx_packets, tx_bytes;
 	u64 drops[__ADIT_DROP_COUNT];
 };
@@ -48,13 +41,12 @@ struct adit_peer_totals {
 void adit_drop(struct adit_device *adit, struct adit_peer *peer, enum adit_drop reason,
 	       unsigned int count);
 void adit_count(struct adit_device *adit, enum adit_counter counter, unsigned int count);
-void adit_count_device_rx(struct adit_device *adit, unsigned int packets, unsigned int bytes);
-void adit_count_device_tx(struct adit_device *adit, unsigned int packets, unsigned int bytes);
-void adit_count_peer_rx(struct adit_peer *peer, unsigned int packets, unsigned int bytes);
-void adit_count_peer_tx(struct adit_peer *peer, unsigned int packets, unsigned int bytes);
+void adit_count_rx(struct adit_stats __percpu *stats, unsigned int packets, unsigned int bytes);
+void adit_count_tx(struct adit_stats __percpu *stats, unsigned int packets, unsigned int bytes);
 
 /* Any context. */
-void adit_device_totals(const struct adit_device *adit, struct adit_device_totals *totals);
-void adit_peer_totals(const struct adit_peer *peer, struct adit_peer_totals *totals);
+void adit_sum_stats(const struct adit_stats __percpu *stats, struct adit_totals *totals);
+void adit_sum_counters(const struct adit_counters __percpu *counters,
+		       u64 values[__ADIT_COUNTER_COUNT]);
 
 #endif

@@ -186,7 +186,7 @@ void adit_tx_batch_packet(struct adit_tx_batch *batch, struct adit_session *sess
 	    !finish(batch, &place, text, skb->len, padded, counter))
 		goto failed;
 	batch->data = true;
-	adit_count_device_tx(batch->adit, 1, skb->len);
+	adit_count_tx(batch->adit->stats, 1, skb->len);
 	return;
 failed:
 	fail(batch, session, 1);
@@ -237,20 +237,22 @@ static bool add_segment(struct adit_tx_batch *batch, struct adit_session *sessio
 void adit_tx_batch_segments(struct adit_tx_batch *batch, struct adit_session *session,
 			    struct adit_segmenter *segmenter, u8 tos, u64 counter)
 {
-	unsigned int first = segmenter->next;
+	unsigned int left = segmenter->count - segmenter->next;
+	unsigned int added = 0;
 	unsigned int bytes = 0;
 
-	while (segmenter->next < segmenter->count) {
+	while (added < left) {
 		unsigned int length = adit_segment_length(segmenter);
 
 		if (!add_segment(batch, session, segmenter, tos, counter++)) {
-			fail(batch, session, segmenter->count - segmenter->next);
+			fail(batch, session, left - added);
 			break;
 		}
+		added++;
 		bytes += length;
 	}
-	if (segmenter->next > first)
-		adit_count_device_tx(batch->adit, segmenter->next - first, bytes);
+	if (added > 0)
+		adit_count_tx(batch->adit->stats, added, bytes);
 }
 
 /*
@@ -317,7 +319,7 @@ void adit_tx_batch_flush(struct adit_tx_batch *batch, struct sk_buff *owner)
 	note_sent(batch);
 	batch->session = NULL;
 	if (adit_socket_send_peer(peer, batch->outer, batch->tos, &reason))
-		adit_count_peer_tx(peer, batch->count, batch->bytes);
+		adit_count_tx(peer->stats, batch->count, batch->bytes);
 	else
 		adit_drop(batch->adit, peer, reason, batch->count);
 }

@@ -19,6 +19,7 @@ from . import (  # noqa: F401
     bad_peers,
     bad_devices,
     bad_datagrams,
+    inner_packets,
     privileges,
     fuzz,
     suspend,

@@ -14,12 +14,13 @@ from .handshakes import cookie_message, initiation
 from .support import Wire, ping, send_raw, test, until
 
 INDEX = struct.pack("<I", 3)  # of B's session
-DATA = b"\4\0\0\0" + INDEX
+KIND = b"\4\0\0\0" + INDEX
+DATA = KIND + struct.pack("<Q", 1 << 20)  # a counter that was never used
 WRONG = (
     ("MALFORMED", b""),
     ("MALFORMED", b"\4"),
     ("MALFORMED", b"\4\0\0"),
-    ("MALFORMED", DATA + bytes(23)),
+    ("MALFORMED", DATA + bytes(15)),
     ("MALFORMED", b"\4\3\0\0" + INDEX + bytes(40)),
     ("MALFORMED", b"\4\1\0\0" + INDEX + bytes(40)),
     ("MALFORMED", b"\4\0\0\1" + INDEX + bytes(40)),
@@ -31,11 +32,12 @@ WRONG = (
     ("MALFORMED", b"\1\3\0\0" + bytes(144)),
     ("MALFORMED", b"\3\1\0\0" + bytes(60)),
     ("UNKNOWN_INDEX", b"\4\0\0\0" + bytes(4) + bytes(40)),
-    ("AUTHENTICATION", DATA + bytes(24)),
-    ("AUTHENTICATION", DATA + bytes(25)),
+    ("AUTHENTICATION", DATA + bytes(16)),
+    ("AUTHENTICATION", DATA + bytes(17)),
     ("AUTHENTICATION", DATA + bytes(1400)),
     ("AUTHENTICATION", DATA + bytes(20000)),
-    ("KEY_EXPIRED", DATA + b"\xff" * 8 + bytes(32)),
+    ("REPLAY", KIND + bytes(8) + bytes(40)),
+    ("KEY_EXPIRED", KIND + b"\xff" * 8 + bytes(32)),
     ("BAD_MAC", b"\1\0\0\0" + bytes(144)),
     ("BAD_MAC", b"\2\0\0\0" + bytes(88)),
 )
@@ -133,7 +135,7 @@ def real_among_wrong(net: Topology, size: int) -> None:
     # A datagram ends a super-packet when it is shorter, so each real one is the last of its own.
     before, packets = net.b.drops(), net.b.peer_number_of("RX_PACKETS")
     for datagram in real:
-        wrong = (DATA + bytes(8)).ljust(size, b"\1")
+        wrong = DATA.ljust(size, b"\1")
         send_raw(net, wrong + wrong + datagram, segment=size)
     assert until(lambda: net.b.peer_number_of("RX_PACKETS") >= packets + len(real)), (
         size, drops_by(net.b, before))
@@ -152,7 +154,7 @@ def random_datagrams(net: Topology) -> None:
     before, packets = net.b.drops(), net.b.peer_number_of("RX_PACKETS")
     sent = 0
     for _ in range(300):
-        starts = (DATA, DATA + bytes(8), b"\1\0\0\0", b"\2\1\0\0", b"\4\2\0\0" + INDEX,
+        starts = (KIND, DATA, KIND + bytes(8), b"\1\0\0\0", b"\2\1\0\0", b"\4\2\0\0" + INDEX,
                   b"\4\0\0\0", b"\3\0\0\1", numbers.randbytes(16))
         size = numbers.randrange(1, 1400)
         count = min(numbers.choice((1, 1, 2, 7)), 60000 // size)

@@ -9,9 +9,9 @@ import socket
 import struct
 
 from adit_genl import C, Genl, attribute, attributes, device, endpoint, nest, peer, peer_id, u8
-from topology import PORT, Topology
+from topology import PORT, Host, Topology
 
-from .support import expect, ping, send_raw, test
+from .support import expect, ping, send_raw, test, until
 
 
 def cookie_message() -> bytes:
@@ -44,6 +44,28 @@ def handshakes_go_to_the_claimant_and_back(net: Topology) -> None:
     assert attributes(event[C["ADIT_A_ENDPOINT"]])[C["ADIT_A_ENDPOINT_PORT"]] == struct.pack(
         "H", PORT
     )
+
+
+@test
+def a_flood_of_handshakes_ends_at_the_queue(net: Topology) -> None:
+    """While the claimant does not read: what its socket and the queue hold comes, in the end, and
+    the rest is counted."""
+    message, count, total = initiation(net.b.mac1_key), 50, 2500
+    net.b.genl.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    before = net.b.drops()["HANDSHAKE_QUEUE"]
+    for _ in range(total // count):
+        send_raw(net, message * count, segment=len(message))
+    watcher = Host(net.b.name, net.b.number, Genl(net.b.name), net.b.index)
+
+    def dropped() -> int:
+        return watcher.drops()["HANDSHAKE_QUEUE"] - before
+
+    assert until(lambda: dropped() > 0), watcher.drops()
+    came = 0
+    while net.b.genl.event(C["ADIT_CMD_EVENT_HANDSHAKE"], 3):
+        came += 1
+    assert came + dropped() == total, (came, dropped())
+    watcher.genl.close()
 
 
 @test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import struct
 import subprocess
 import time
@@ -10,7 +11,7 @@ import time
 from adit_genl import (
     C, attribute, key, nest, peer_id, random_key,
 )
-from topology import Topology
+from topology import Topology, run_in
 
 from .handshakes import initiation
 from .support import (
@@ -85,8 +86,48 @@ def keys_end_by_age_and_by_count(net: Topology) -> None:
     net.add_keys(first_index=50, REKEY_AFTER_MESSAGES=5, REJECT_AFTER_MESSAGES=10)
     assert not ping(net.a, net.b.inner(), "-w", "4", count=15)
     assert net.a.peer_number_of("TX_PACKETS") == 1 + 10
-    event = net.a.genl.event(C["ADIT_CMD_EVENT_NEED_HANDSHAKE"])
-    assert event
+    # Asked for when the key was about to end, and again because packets wait.
+    for reason in ("ADIT_HANDSHAKE_KEY_AGING", "ADIT_HANDSHAKE_STAGED"):
+        event = net.a.genl.event(C["ADIT_CMD_EVENT_NEED_HANDSHAKE"])
+        assert event and event[C["ADIT_A_HANDSHAKE_REASON"]] == bytes([C[reason]]), event
+
+
+@test
+def a_super_packet_does_not_pass_the_limit(net: Topology) -> None:
+    """One that has more packets than the key has counters left waits for the next key, whole."""
+    net.add_peers()
+    net.add_keys(REKEY_AFTER_MESSAGES=5, REJECT_AFTER_MESSAGES=20)
+    with udp_socket("mod-a") as sender, udp_socket("mod-b") as receiver:
+        receiver.bind((net.b.inner(), 7001))
+        sender.setsockopt(socket.IPPROTO_UDP, 103, 100)  # UDP_SEGMENT
+        sender.sendto(bytes(30 * 100), (net.b.inner(), 7001))
+        assert net.a.genl.event(C["ADIT_CMD_EVENT_NEED_HANDSHAKE"])
+        assert net.a.peer_number_of("TX_PACKETS") == 1
+        net.add_keys(first_index=50)
+        assert [receiver.recv(200) for _ in range(30)] == 30 * [bytes(100)]
+
+
+@test
+def a_key_past_its_age_is_of_no_use(net: Topology) -> None:
+    """Also before the timers wipe it, which is later: neither for sending nor for receiving."""
+    net.add_peers()
+    with Wire("mod-b") as wire:
+        net.add_keys(REJECT_AFTER=5 * 10**9)
+        assert until(lambda: net.b.peer_number_of("RX_PACKETS") == 1)
+        run_in("mod-b", "ip", "link", "set", "adit0", "down", check=True)
+        assert no_answer(net.a, net.b.inner())
+        run_in("mod-b", "ip", "link", "set", "adit0", "up", check=True)
+        late = [outer.payload for outer in wire.drain()][-1]
+    assert struct.unpack_from("<Q", late, 8)[0] > 0
+    start = net.b.peer_number_of("SESSION_START") / 1e9
+    assert until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > start + 5.1)
+    sent = net.a.peer_number_of("TX_PACKETS")
+    assert no_answer(net.a, net.b.inner())
+    assert net.a.peer_number_of("TX_PACKETS") == sent
+    send_raw(net, late)
+    assert until(lambda: net.b.drops()["KEY_EXPIRED"] == 1), net.b.drops()
+    assert net.b.peer_number_of("RX_PACKETS") == 1
+    assert time.clock_gettime(time.CLOCK_BOOTTIME) < start + 15, "too slow to tell"
 
 
 @test

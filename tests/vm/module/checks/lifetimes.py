@@ -6,9 +6,13 @@ import os
 import time
 
 from adit_genl import peer_id
-from topology import Host, Topology, ip
+from topology import Host, Topology, ip, run_in
 
 from .support import background, expect, no_answer, ping, test, until
+
+
+def link(host: Host) -> str:
+    return run_in(host.name, "ip", "link", "show", "adit0", capture_output=True).stdout
 
 
 @test
@@ -46,7 +50,11 @@ def namespace_dies_with_live_peers(net: Topology) -> None:
         net.a.genl.close()
         ip("netns delete mod-a")
         assert until(lambda: no_answer(mover, net.b.inner()))
-        # It cannot come up again, and can be deleted, with its peers, in the midst of it all.
+        # It has lost its sockets, cannot come up again, and can be deleted, with its peers, in the
+        # midst of it all.
+        assert until(lambda: "NO-CARRIER" in link(mover))
+        ip("-n mod-c link set adit0 down")
+        assert run_in("mod-c", "ip", "link", "set", "adit0", "up").returncode != 0
         ip("-n mod-c link delete adit0")
     finally:
         if flood:

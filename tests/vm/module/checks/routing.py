@@ -52,9 +52,11 @@ def a_tunnel_through_itself(net: Topology) -> None:
         net.add_keys(first_index=10 * (round_ + 1))
         assert ping(net.a, net.b.inner(v6))
         expect(net.a.request("SET_PEER", peer(1, at=(net.b.inner(v6), PORT))), 0)
-        before = net.a.drops()["SEND_FAILED"]
+        before, sent = net.a.drops()["SEND_FAILED"], net.a.peer_number_of("TX_PACKETS")
         assert no_answer(net.a, net.b.inner(v6))
         assert net.a.drops()["SEND_FAILED"] > before
+        # Not once round, until the tunnels in it are too many.
+        assert net.a.peer_number_of("TX_PACKETS") == sent
 
 
 @test
