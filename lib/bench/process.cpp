@@ -120,7 +120,8 @@ void endGently(const Child& child, int number) {
   while (child.running() && Clock::now() < limit) {
     waitFor(child.ended(), -1, std::chrono::duration_cast<Milliseconds>(limit - Clock::now()));
   }
-  if (child.running()) child.signal(SIGKILL);
+  // Also where the program obeyed: what it started may ignore the signal, as shells' jobs do.
+  child.signal(SIGKILL);
 }
 
 }  // namespace
