@@ -43,7 +43,7 @@ foreach(kernel uml kasan kcsan)
 endforeach()
 
 # Every allocation of the control path fails once.
-adit_debug_test("allocations that fail" uml 1200 -- python3 tests/vm/debug/fail_allocations.py)
+adit_debug_test("allocations that fail" uml 3000 -- python3 tests/vm/debug/fail_allocations.py)
 
 set(scenarios test_interop.py:initiator_psk,responder_psk,roaming_* test_adit.py:suite_*)
 foreach(kernel uml kasan kcsan)
