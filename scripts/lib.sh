@@ -25,7 +25,7 @@ ADIT_VM_PACKAGES=(
 )
 ADIT_TEST_PACKAGES=(
   "${ADIT_LAB_PACKAGES[@]}" "${ADIT_VM_PACKAGES[@]}" wireguard-go clang-format shellcheck natpmpc
-  python3-libtorrent ufw firewalld dbus-daemon
+  python3-libtorrent ufw firewalld dbus-daemon lintian debootstrap fakeroot dpkg-dev
 )
 # What scripts/test --full needs beside them: to build the kernels of tools/debug-kernel, and to read
 # the module's source.
@@ -106,6 +106,7 @@ build_tree() {
   done
   shift
   if command -v ccache >/dev/null; then
+    export CCACHE_NOHASHDIR=1  # the release tree and the packages' have the same objects
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
   fi
   say "building in $dir"
