@@ -280,6 +280,8 @@ void collectTargets(std::string_view set, const std::vector<Mapping>& mappings, 
       }
       Element element;
       element.protocol = static_cast<std::uint8_t>(target.second);
+      element.firstPort = static_cast<std::uint16_t>(first);
+      element.lastPort = static_cast<std::uint16_t>(last);
       element.key =
           concat({portRange(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)),
                   static_cast<unsigned>(target.second), target.first.toString()});

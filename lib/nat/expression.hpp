@@ -96,6 +96,11 @@ inline json toThisHost() {
   return equal({{"fib", {{"result", "type"}, {"flags", {"daddr"}}}}}, "local");
 }
 
+/// The interface that this host would answer the packet's source by.
+inline json wayBack() {
+  return {{"fib", {{"result", "oifname"}, {"flags", {"saddr"}}}}};
+}
+
 inline json jump(std::string_view verdict, std::string_view chain) {
   return {{verdict, {{"target", chain}}}};
 }

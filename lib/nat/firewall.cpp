@@ -31,7 +31,9 @@ std::vector<TouchedPorts> touchedBy(const ElementDiff& diff) {
   std::vector<TouchedPorts> touched;
   for (const Elements* elements : {&diff.removed, &diff.added}) {
     for (const auto& [id, element] : *elements) {
-      if (element.protocol == 0) {
+      // Those of targets are not about ports of the public side.
+      if (element.protocol == 0 || id.first.starts_with(sets::kMasked) ||
+          id.first.starts_with(sets::kExposed)) {
         continue;
       }
       const TouchedPorts ports{element.protocol, element.firstPort, element.lastPort};

@@ -36,6 +36,10 @@ constexpr std::string_view kIntoFlowTable = "into_flow_table";
 constexpr std::uint32_t kHeadersV4 = 40;
 constexpr std::uint32_t kHeadersV6 = 60;
 
+/// RFC 1918, RFC 6598, RFC 4193: addresses that the Internet does not route.
+constexpr std::array kPrivate = {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10",
+                                 "fc00::/7"};
+
 struct Family {
   std::string_view digit;
   std::string_view protocol;   // of a payload expression
@@ -219,6 +223,11 @@ class Builder {
     }
     addBaseChain(kIncomingChain, "nat", "prerouting", kBeforeDestinationNat);
     leaveOwnPort(kIncomingChain);
+    // Nobody outside has an address of a peer: services behind the tunnel may trust those. With the
+    // default route in the tunnel everybody seems to live there.
+    if (!spec_.guard) {
+      addRule(kIncomingChain, {fromPublic(), equal(wayBack(), spec_.interface), verdict("drop")});
+    }
     addRule(kIncomingChain, {fromPublic(), toThisHost(), jump("goto", kTranslate)});
     leaveTunnelAddresses(kIncomingChain);
     for (const Family& family : kFamilies) {
@@ -290,6 +299,24 @@ class Builder {
             {match("in", ct("state"), json::array({"established", "related"})), verdict("accept")});
     addRule(kChain, {fromPublic(), intoTunnel(), connectionIs("dnat"), verdict("accept")});
     addRule(kChain, {fromTunnel(), intoTunnel(), connectionIs("dnat"), verdict("accept")});
+    closeTheSideDoor(kChain);
+  }
+
+  /// Mappings turn forwarding on, and a neighbour of the public NIC could send packets for private
+  /// addresses behind the tunnel here. No route of the Internet leads there.
+  void closeTheSideDoor(std::string_view chain) {
+    for (const Family& family : kFamilies) {
+      std::vector<json> networks;
+      for (const char* text : kPrivate) {
+        if (const auto network = Prefix::parse(text); network->address().isV6() == family.v6) {
+          networks.push_back(networkText(*network));
+        }
+      }
+      const json inside = anyOf(std::move(networks));
+      addRule(chain, {fromPublic(), intoTunnel(), match("in", ct("state"), "new"),
+                      differs(payload(family.protocol, "saddr"), inside),
+                      equal(destination(family), inside), verdict("drop")});
+    }
   }
 
   /// What passes by the flow table never comes here again. The rule that puts it there follows with

@@ -126,10 +126,12 @@ def case_35_lan_host_with_another_gateway(lab: Lab) -> None:
     host.address("eth0", "192.168.50.20/24")
     host.default_via("192.168.50.1")
     source_echo(host, ["tcp/443", "udp/443"])
+    udp_service(host, "0.0.0.0", 444)
     server.spec.peers[0].allowed_ips += ", 192.168.50.0/24"
     server.spec.maps = [
         ["Listen = tcp/8443", "To = 192.168.50.20:443"],
         ["Listen = udp/8443", "To = 192.168.50.20:443"],
+        ["Listen = udp/8444", "To = 192.168.50.20:444"],
     ]
     reload(server)
     nas.spec.maps = [list(entry) for entry in server.spec.maps]
@@ -143,11 +145,22 @@ def case_35_lan_host_with_another_gateway(lab: Lab) -> None:
     entry = checked(server, "tcp/8443")["tcp/8443"]
     expect(entry.get("leg") in ("target", "reply path"), f"the check names the leg: {entry}")
     expect("Source = masquerade" in entry["detail"], f"and what helps: {entry}")
+    # Open from before: its next datagram is masked too.
+    def tracked() -> int:
+        entries = net.nas.run("cat", "/proc/net/nf_conntrack").out.splitlines()
+        return sum(" udp " in e and "dst=192.168.50.20 " in e for e in entries)
+
+    before = tracked()
+    argv = (tool("tests/peers/pingpong"), f"{net.server_address}:8444", "--seconds", "12")
+    flow = net.client.start(*argv, log="flow")
+    wait_until(lambda: tracked() > before, 5, "the NAS has it")
     for entry_lines in nas.spec.maps:
         entry_lines.append("Source = masquerade")
     reload(nas)
     answers = ask_from(net.client, targets)
     expect(set(answers.values()) == {net.nas_address}, f"masked by the NAS: {answers}")
+    flow.wait(30)
+    expect('"count"' in flow.output(), f"the open flow is answered: {flow.output()}")
 
 
 @scenario(seconds=60)
@@ -416,6 +429,39 @@ def case_50_small_path_mtu(lab: Lab) -> None:
         "the client learns of the smaller MTU",
     )
     progress(route.strip())
+
+
+NO_ERRORS = """
+table inet hole {
+  chain in {
+    type filter hook input priority 0;
+    icmp type destination-unreachable drop
+    icmpv6 type packet-too-big drop
+  }
+}
+"""
+
+
+@scenario(seconds=60)
+def case_50_black_hole(lab: Lab) -> None:
+    """Both ends with an MTU of 1500 on their own networks, and both deaf to ICMP: bulk from a host
+    behind the NAS arrives, since the segments are made small enough on the way."""
+    net, server, nas = served_home(lab)
+    host = lab.namespace("lanhost")
+    link((net.nas, "lan1"), (host, "eth0"))
+    net.nas.address("lan1", "192.168.60.1/24")
+    host.address("eth0", "192.168.60.20/24")
+    host.default_via("192.168.60.1")
+    server.spec.peers[0].allowed_ips += ", 192.168.60.0/24"
+    mapping = ["Listen = tcp/8088", "To = 192.168.60.20:80"]
+    server.spec.maps.append(mapping)
+    reload(server)
+    nas.spec.maps = [mapping]
+    reload(nas)
+    for where in (net.client, host):
+        where.nft(NO_ERRORS)
+    web = WebServer(host, mebibytes=2)
+    expect(fetches(net, 8088, timeout=15) == web.sha256, "a large object arrives")
 
 
 @scenario(seconds=60)

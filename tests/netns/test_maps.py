@@ -212,6 +212,85 @@ def two_tunnels_one_port(lab: Lab) -> None:
     expect(fetches(net, 18080) == web.sha256, "until the second tunnel goes")
 
 
+SHARED = (
+    "net/ipv4/conf/eth0/forwarding",
+    "net/ipv6/conf/all/forwarding",
+    "net/netfilter/nf_conntrack_acct",
+)
+
+
+@scenario(seconds=60)
+def the_last_tunnel_puts_parameters_back(lab: Lab) -> None:
+    """Kernel parameters that two tunnels need: neither the order in which they go nor a kill in
+    between leaves one of them without, or the machine with what it had not before."""
+    net, server, _nas = served_home(lab)
+    web = WebServer(net.nas, mebibytes=0.1)
+
+    def parameters() -> list[str]:
+        return [net.server.run("cat", f"/proc/sys/{path}").out.strip() for path in SHARED]
+
+    server.down()
+    before = parameters()
+    expect(before == ["0", "0", "0"], f"down has put them back: {before}")
+    other = TunnelSpec(
+        key_pair(),
+        ["10.20.0.1/24", "fd20::1/64"],
+        listen_port=PORT + 1,
+        peers=[PeerSpec(key_pair().public, "10.20.0.2/32, fd20::2/128", name="other")],
+        maps=[["Listen = tcp/19000", "To = other"]],
+    )
+    first = Adit(net.server, lab.device("one"), other)
+    for kill in (False, True):
+        first.up()
+        server.up()
+        if kill:
+            server.crash()
+            server.up()
+        first.down()
+        expect(parameters() == ["1", "1", "1"], f"the second tunnel needs them: {parameters()}")
+        ping(net.nas, "10.10.0.1", timeout=40)
+        expect(fetches(net, 18080) == web.sha256, "and works")
+        server.down()
+        expect(parameters() == before, f"the last one puts them back: {parameters()}")
+
+
+@scenario(seconds=60)
+def the_public_side_gets_mapped_ports_alone(lab: Lab) -> None:
+    """A neighbour of the public NIC that routes private addresses to the server reaches nothing
+    behind the tunnel, and a packet that claims a peer's address is not translated."""
+    net, server, nas = served_home(lab)
+    server.spec.peers[0].allowed_ips += ", 192.168.50.0/24"
+    server.write()
+    server.cli("reload", server.name)
+    web = WebServer(net.nas, mebibytes=0.1)
+    service = udp_service(net.nas, "0.0.0.0", 7000)
+    net.internet.ip("route", "add", "10.10.0.0/24", "via", net.server_address)
+    net.internet.ip("route", "add", "192.168.50.0/24", "via", net.server_address)
+    net.internet.ip("-6", "route", "add", "fd10::/64", "via", net.server_address6)
+    for key in ("all", "default", "eth0"):
+        net.server.sysctl(f"net.ipv4.conf.{key}.rp_filter", "0")
+    targets = ["10.10.0.2:80", f"{net.nas_address}:80", "fd10::2:80"]
+    reached = scanned(net.client, *targets)
+    expect(reached == [], f"the NAS is not reachable but by its mappings: {reached}")
+    expect(not echoes(net.client, "10.10.0.2", 7000), "nor are its UDP services")
+    expect(fetches(net, 18080) == web.sha256, "which work")
+    expect(echoes(net.client, net.server_address, 7000), "for UDP too")
+    net.client.address("eth0", "10.10.0.77/32")
+    server.spec.peers[0].allowed_ips += ", 10.10.0.77/32"
+    server.write()
+    server.cli("reload", server.name)
+    before = service.output()
+    spoof = (
+        "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+        f"s.bind(('10.10.0.77', 0)); s.sendto(b'x', ('{net.server_address}', 7000))"
+    )
+    net.client.run(sys.executable, "-c", spoof)
+    expect(echoes(net.client, net.server_address, 7000), "a client as before")
+    more = service.output().removeprefix(before)
+    expect("10.10.0.77" not in more, f"the peer's address is not believed: {more}")
+    expect(nas.peer().latest_handshake > 0, "the tunnel is what it was")
+
+
 SCAN = """
 import socket, sys
 for target in sys.argv[1:]:
