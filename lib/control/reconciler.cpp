@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 
+#include "control/shared_sysctls.hpp"
 #include "control/sysctl_file.hpp"
 
 namespace adit::control {
@@ -370,7 +371,7 @@ std::vector<std::string> Reconciler::remove(const std::string& interface) {
     }
   }
   undo_.table = 0;
-  for (const auto& [path, value] : undo_.sysctls) {
+  for (const auto& [path, value] : withoutShared(interface, undo_.sysctls)) {
     const auto present = readSysctlFile(kSysctlRoot, path);
     // A file that has gone went with its interface.
     if (!present || *present == value) {
