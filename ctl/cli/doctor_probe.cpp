@@ -16,6 +16,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPatience{1000};
 /// Beyond the known round trip.
 constexpr milliseconds kSlack{150};
+/// A busy machine answers late, and late is not lost.
+constexpr milliseconds kTrainSlack{600};
 constexpr int kPings = 3;
 /// Bytes of an inner packet that every path carries.
 constexpr std::uint32_t kSmallPacket = 84;
@@ -62,7 +64,7 @@ std::uint32_t largest(Pinger& pinger, std::uint32_t low, std::uint32_t high,
 }
 
 void probeRate(Pinger& inside, const Pinger::Path& outsidePath, doctor::PeerFacts& facts) {
-  const auto patience = std::chrono::ceil<milliseconds>(facts.delay->value) + kSlack;
+  const auto patience = std::chrono::ceil<milliseconds>(facts.delay->value) + kTrainSlack;
   doctor::RateSample sample;
   sample.idleDelay = facts.delay->value;
   for (const double rate : kRates) {

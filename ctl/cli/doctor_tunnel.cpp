@@ -56,6 +56,7 @@ doctor::PeerFacts observePeer(const Machine& machine, const PeerSnapshot& peer,
   facts.received = peer.rxBytes;
   facts.sent = peer.txBytes;
   facts.clockBehind = peer.clockBehind;
+  facts.clockBehindBy = peer.clockBehindBy;
   if (peer.suite) facts.cipher = crypto::suiteName(*peer.suite);
   if (peer.suiteSpeeds) facts.speeds = speedsOf(*peer.suiteSpeeds);
   if (peer.lastHandshake > std::chrono::nanoseconds::zero()) {
@@ -75,15 +76,27 @@ doctor::PeerFacts observePeer(const Machine& machine, const PeerSnapshot& peer,
   return facts;
 }
 
+/// Where peers' datagrams come in, on a machine without a default route.
+std::string anyLink(const std::string& tunnel) {
+  const auto routing = netlink::RouteSocket::open();
+  const auto links = routing ? (*routing)->links() : Result<std::vector<netlink::Link>>();
+  if (!links) return {};
+  for (const netlink::Link& link : *links) {
+    if (link.up && link.name != "lo" && link.name != tunnel) return link.name;
+  }
+  return {};
+}
+
 /// Rules that drop what we need, of the chains of others.
-std::vector<doctor::FirewallDrop> observeFirewall(const Machine& machine, const std::string& nic) {
+std::vector<doctor::FirewallDrop> observeFirewall(const Machine& machine, std::string nic) {
   const nat::RulesetSpec& spec = machine.desired.ruleset;
   auto found = nat::obstaclesNow(spec).value_or(std::vector<nat::Obstacle>{});
   const auto& peers = machine.view.device.peers;
   const bool called = std::ranges::any_of(
       peers, [](const PeerSnapshot& peer) { return peer.configuredEndpoint.empty(); });
   // Whoever calls gets answers, which every stateful firewall lets in.
-  if (called && spec.mappings.empty() && spec.ownPort != 0 && !nic.empty()) {
+  if (called && spec.mappings.empty() && spec.ownPort != 0) {
+    if (nic.empty()) nic = anyLink(machine.named.interface);
     if (auto own = nat::portObstaclesNow(spec, nic)) {
       std::ranges::move(*own, std::back_inserter(found));
     }

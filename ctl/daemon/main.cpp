@@ -4,7 +4,9 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,10 +18,12 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "config/parser.hpp"
 #include "control/daemon.hpp"
+#include "control/metrics_server.hpp"
 #include "control/paths.hpp"
 #include "control/privileged_confine.hpp"
 #include "control/privileged_direct.hpp"
@@ -35,6 +39,7 @@ namespace {
 
 using adit::Result;
 using adit::UniqueFd;
+using adit::config::MetricsAddress;
 using adit::control::DaemonSockets;
 using adit::control::NamedConfig;
 namespace control = adit::control;
@@ -70,8 +75,9 @@ std::string holderOf(const adit::nat::Listener& listener) {
 }
 
 /// The file is read again by the daemon proper; here its errors come before anything is made, and
-/// a taken port is found while there are the rights to say who has it.
-Result<void> checkBefore(const NamedConfig& named) {
+/// a taken port is found while there are the rights to say who has it. `metrics` is where the file
+/// wants them.
+Result<void> checkBefore(const NamedConfig& named, std::optional<MetricsAddress>& metrics) {
   const adit::config::Outcome outcome = adit::config::load(named.file);
   if (!outcome.ok()) {
     std::string text;
@@ -80,6 +86,7 @@ Result<void> checkBefore(const NamedConfig& named) {
     }
     return adit::fail("{}", text);
   }
+  metrics = outcome.config->interface.metrics;
   const auto port = outcome.config->interface.listenPort.value_or(0);
   const auto listeners = adit::nat::localListeners();
   if (port == 0 || !listeners || leftInKernel(named.interface)) {
@@ -154,6 +161,28 @@ Result<DaemonSockets> makeSockets(const std::string& name) {
   return sockets;
 }
 
+/// Without it the tunnel works all the same.
+void addMetricsSocket(const MetricsAddress& address, DaemonSockets& sockets) {
+  auto listener = control::listenForScrapes(address);
+  if (!listener) {
+    spdlog::warn("{}", listener.error().message);
+    sockets.metricsTrouble = listener.error().message;
+    return;
+  }
+  sockets.metrics = std::move(*listener);
+  sockets.metricsHosts =
+      address.path.empty() ? adit::metrics::Hosts::Loopback : adit::metrics::Hosts::Any;
+}
+
+/// Where a unix socket listens; empty for any other.
+std::string pathOf(const UniqueFd& listener) {
+  sockaddr_un address{};
+  socklen_t length = sizeof(address);
+  const bool known =
+      ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  return known && address.sun_family == AF_UNIX ? address.sun_path : "";
+}
+
 void removeFiles(const std::string& name) {
   std::error_code ignored;
   // Of a failed first start it is empty.
@@ -171,7 +200,11 @@ int serve(const NamedConfig& named, DaemonSockets& sockets, control::StartObserv
   // Whoever is told of it, such as `adit save`, works in another folder.
   options.configFile = std::filesystem::absolute(named.file).lexically_normal();
   options.failed = [&](const std::string& message) { observer.failed(message); };
-  options.cleanup = [&] { removeFiles(named.interface); };
+  options.cleanup = [&named, scrapes = pathOf(sockets.metrics)] {
+    std::error_code ignored;
+    if (!scrapes.empty()) std::filesystem::remove(scrapes, ignored);
+    removeFiles(named.interface);
+  };
   return control::runSeparated(options, [&](control::Privileged& privileged) {
     return control::runDaemon(named.interface, sockets, privileged, observer);
   });
@@ -262,12 +295,14 @@ int run(const Arguments& arguments) {
   if (arguments.cleanup) {
     return cleanUp(*named);
   }
-  if (auto checked = checkBefore(*named); !checked) {
+  std::optional<MetricsAddress> metrics;
+  if (auto checked = checkBefore(*named, metrics); !checked) {
     removeFolder(named->interface);
     fmt::print(stderr, "{}\n", checked.error().message);
     return 1;
   }
   auto sockets = makeSockets(named->interface);
+  if (sockets && metrics) addMetricsSocket(*metrics, *sockets);
   if (!sockets) {
     removeFolder(named->interface);
     return complain(sockets.error().message);

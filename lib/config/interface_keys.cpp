@@ -266,6 +266,20 @@ Lines formatBind(const SectionView& v) {
   return {v.interface->bindAddress->toString()};
 }
 
+void parseMetrics(const EntryContext& c) {
+  if (equalIgnoringCase(c.value, "off")) return;
+  const auto address = parseMetricsAddress(c.value);
+  if (!address) {
+    c.error(address.error().offset, address.error().message);
+  } else {
+    interfaceOf(c).metrics = *address;
+  }
+}
+Lines formatMetrics(const SectionView& v) {
+  if (!v.interface->metrics) return {};
+  return {v.interface->metrics->toString()};
+}
+
 void parsePrivateKeyFile(const EntryContext& c) {
   storePath(c, interfaceOf(c).privateKeyFile);
 }
@@ -310,6 +324,8 @@ constexpr auto kKeys = std::to_array<KeySpec>({
      "the interface of the default route", parsePublic, formatPublic},
     {"Bind", Repeat::Once, Text::Strict, false, false, "ADDRESS", "every address", parseBind,
      formatBind},
+    {"Metrics", Repeat::Once, Text::Strict, false, false, "off | LOOPBACK:PORT | unix:PATH", "off",
+     parseMetrics, formatMetrics},
     {"SaveConfig", Repeat::Once, Text::Strict, false, false, "false", "false", parseSaveConfig,
      formatNothing},
     {"PreUp", Repeat::EachLine, Text::Hook, false, false, "COMMAND", "none",

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "config/metrics_address.hpp"
 #include "crypto/hash.hpp"
 #include "crypto/key.hpp"
 #include "crypto/suite.hpp"
@@ -99,6 +100,8 @@ struct InterfaceConfig {
   std::string publicInterface;
   /// Address to bind the UDP socket to; nothing is all.
   std::optional<IpAddress> bindAddress;
+  /// Where metrics are served; nothing is off.
+  std::optional<MetricsAddress> metrics;
   Location location;
 };
 

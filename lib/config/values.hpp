@@ -54,6 +54,9 @@ struct PortRange {
   std::uint16_t last = 0;
   [[nodiscard]] unsigned size() const { return last - first + 1U; }
 };
+/// "127.0.0.1:9586", "[::1]:9586" or "unix:/PATH": nowhere that other machines reach.
+Value<MetricsAddress> parseMetricsAddress(std::string_view text);
+
 /// PORT or PORT-PORT.
 Value<PortRange> parsePortRange(std::string_view text);
 

@@ -1,5 +1,6 @@
 // Values that name hosts: endpoints, listeners and targets of mappings.
 #include <fmt/format.h>
+#include <sys/un.h>
 
 #include <algorithm>
 
@@ -256,6 +257,32 @@ Value<TargetText> parseTarget(std::string_view text) {
                  shown(host, "this"));
   }
   return targetAt({*name, {}, {}}, text.substr(host.size()), host.size());
+}
+
+Value<MetricsAddress> parseMetricsAddress(std::string_view text) {
+  constexpr std::string_view kUnix = "unix:";
+  constexpr std::string_view kForms = "write 127.0.0.1:PORT, [::1]:PORT, unix:/PATH or off";
+  // What bind(2) takes, less the zero at the end.
+  constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
+  if (text.starts_with(kUnix)) {
+    const std::string_view path = text.substr(kUnix.size());
+    if (!path.starts_with('/')) {
+      return wrong(kUnix.size(), "the path of the socket must begin with /; {}", kForms);
+    }
+    if (path.size() > kLongestPath) {
+      return wrong(kUnix.size(), "the path of the socket is longer than {} bytes", kLongestPath);
+    }
+    return MetricsAddress{{}, std::string(path)};
+  }
+  const auto name = parseEndpoint(text);
+  if (!name) return wrong(name.error().offset, "{}; {}", name.error().message, kForms);
+  if (!name->literal || !name->literal->isLoopback()) {
+    return wrong(0,
+                 "{} is not a loopback address: metrics are not served to other machines (a web "
+                 "server with TLS can pass them on); {}",
+                 shown(name->host, "this"), kForms);
+  }
+  return MetricsAddress{Endpoint{*name->literal, name->port, 0}, ""};
 }
 
 }  // namespace adit::config

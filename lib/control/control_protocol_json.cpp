@@ -93,6 +93,7 @@ Json peerToJson(const PeerSnapshot& peer, bool keys) {
   json["tx_bytes"] = peer.txBytes;
   json["cipher"] = peer.suite ? Json(crypto::suiteName(*peer.suite)) : Json();
   json["clock_behind"] = peer.clockBehind;
+  if (peer.clockBehindBy) json["clock_behind_seconds"] = peer.clockBehindBy->count();
   json["handshakes"] = peer.handshakes;
   if (peer.unanswered) json["unanswered_seconds"] = peer.unanswered->count();
   if (peer.suiteSpeeds) json["suite_speeds"] = suiteSpeedsToJson(*peer.suiteSpeeds);
@@ -145,6 +146,9 @@ Result<void> peerFromJson(const Json& json, DeviceView& view) {
   members.read("tx_bytes", peer.txBytes);
   members.read("cipher", suite);
   members.read("clock_behind", peer.clockBehind);
+  std::optional<std::uint64_t> behind;
+  members.optional("clock_behind_seconds", behind);
+  if (behind) peer.clockBehindBy = std::chrono::seconds(*behind);
   members.read("handshakes", peer.handshakes);
   std::optional<std::uint32_t> unanswered;
   members.optional("unanswered_seconds", unanswered);

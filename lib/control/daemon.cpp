@@ -12,6 +12,8 @@
 #include "control/device.hpp"
 #include "control/event_loop.hpp"
 #include "control/map_check.hpp"
+#include "control/metrics_page.hpp"
+#include "control/metrics_server.hpp"
 #include "control/privileged_directories.hpp"
 #include "control/stream_server.hpp"
 #include "control/test_overrides.hpp"
@@ -114,6 +116,7 @@ class Daemon {
   std::unique_ptr<Device> device_;
   std::unique_ptr<StreamServer> controlServer_;
   std::unique_ptr<StreamServer> wireguardServer_;
+  std::unique_ptr<MetricsServer> metricsServer_;
   EventSource kernelEvents_;
   EventSource endedConnections_;
   EventSource reconcileTimer_;
@@ -134,6 +137,9 @@ Result<std::vector<std::string>> Daemon::start() {
     return fail("{}", errorText(outcome));
   }
   std::vector<std::string> remarks = state_.load();
+  if (!sockets_.metricsTrouble.empty()) {
+    remarks.push_back(sockets_.metricsTrouble);
+  }
   for (const config::Diagnostic& diagnostic : outcome.diagnostics) {
     remarks.push_back(diagnostic.toString());
   }
@@ -227,6 +233,7 @@ void Daemon::undoStart() {
   }
   controlServer_.reset();
   wireguardServer_.reset();
+  metricsServer_.reset();
   device_.reset();
   if (backend_.dataPlane) {
     backend_.dataPlane->destroyInterface();
@@ -247,6 +254,11 @@ void Daemon::serve() {
         loop_, std::move(sockets_.wireguard),
         StreamServer::Options{.delimiter = "\n\n", .maximumRequest = kMaxUapiRequest},
         [this](std::string_view request) { return handleUapi(request, *device_); });
+  }
+  if (sockets_.metrics) {
+    metricsServer_ = std::make_unique<MetricsServer>(
+        loop_, *clock_, std::move(sockets_.metrics), sockets_.metricsHosts,
+        [this] { return metricsPage(device_->snapshot()); });
   }
 }
 
@@ -302,6 +314,7 @@ int Daemon::run() {
   const int status = loop_.run();
   controlServer_.reset();
   wireguardServer_.reset();
+  metricsServer_.reset();
   device_.reset();
   backend_.dataPlane->destroyInterface();
   backend_.dataPlane.reset();

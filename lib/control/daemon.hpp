@@ -6,6 +6,7 @@
 
 #include "config/model.hpp"
 #include "control/privileged.hpp"
+#include "metrics/http.hpp"
 #include "util/result.hpp"
 #include "util/unique_fd.hpp"
 
@@ -16,6 +17,11 @@ struct DaemonSockets {
   UniqueFd control;
   /// Listening; WireGuard's cross-platform protocol. Absent where its folder cannot be used.
   UniqueFd wireguard;
+  /// Listening, where the file says Metrics.
+  UniqueFd metrics;
+  metrics::Hosts metricsHosts = metrics::Hosts::Loopback;
+  /// Why it is not; else empty.
+  std::string metricsTrouble;
 };
 
 /// Hears how the start went, exactly once.

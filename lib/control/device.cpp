@@ -338,6 +338,9 @@ Result<std::vector<std::string>> Device::reload() {
   if (fresh.interface.backend != config_.interface.backend) {
     notes.emplace_back("Backend takes effect at the next `adit down` and `adit up`");
   }
+  if (fresh.interface.metrics != config_.interface.metrics) {
+    notes.emplace_back("Metrics takes effect at the next `adit down` and `adit up`");
+  }
   if (auto configured = configureDataPlane(fresh.interface); !configured) {
     return tl::unexpected(configured.error());
   }

@@ -41,6 +41,8 @@ struct PeerSnapshot {
   std::optional<crypto::Suite> suite;
   /// Initiations refused because their timestamp did not increase although all else was right.
   std::uint64_t clockBehind = 0;
+  /// By how much its clock was behind at the last of them; nothing while it is well.
+  std::optional<std::chrono::seconds> clockBehindBy = {};
   /// Handshakes that were finished since the daemon started.
   std::uint64_t handshakes = 0;
   /// How long our initiations have not been answered; nothing while they are, or while none is

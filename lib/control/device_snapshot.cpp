@@ -61,6 +61,9 @@ PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* st
   }
   if (const auto state = sessions_.state(peer.id)) {
     snapshot.lastHandshake = state->lastHandshakeRealTime;
+    if (state->clockBehind) {
+      snapshot.clockBehindBy = std::chrono::ceil<std::chrono::seconds>(*state->clockBehind);
+    }
     snapshot.handshakes = state->handshakesCompleted;
     if (peer.unansweredSince && state->handshakeUnderWay) {
       snapshot.unanswered = std::chrono::duration_cast<std::chrono::seconds>(parts_.clock.now() -

@@ -8,7 +8,7 @@
 
 namespace adit::control {
 
-/// The whole page; docs/operations.md lists the names.
+/// The whole page; docs/metrics.md lists the names.
 std::string metricsPage(const DeviceSnapshot& device);
 
 }  // namespace adit::control

@@ -66,6 +66,8 @@ MetricsServer::MetricsServer(EventLoop& loop, const Clock& clock, UniqueFd liste
       accepting_(loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept(); })),
       deadline_(loop_.timer([this] { endLate(); })) {}
 
+MetricsServer::~MetricsServer() = default;
+
 void MetricsServer::accept() {
   UniqueFd descriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!descriptor) return;

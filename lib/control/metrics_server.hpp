@@ -36,6 +36,10 @@ class MetricsServer {
                 std::function<std::string()> page)
       : MetricsServer(loop, clock, std::move(listener), hosts, std::move(page), Limits{}) {}
 
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
   [[nodiscard]] std::size_t connections() const { return connections_.size(); }
 
  private:

@@ -30,13 +30,13 @@ void members(T& key, Use use) {
   use(key.bytes);
 }
 
-template <OneOf<InterfaceAddress, config::Hook> T, typename Use>
+template <OneOf<InterfaceAddress, config::Hook, config::MetricsAddress> T, typename Use>
 void members(T& pair, Use use) {
   auto& [a, b] = pair;
   use(a, b);
 }
 
-template <OneOf<config::PortGrant, config::FileStamp, config::Diagnostic,
+template <OneOf<Endpoint, config::PortGrant, config::FileStamp, config::Diagnostic,
                 config::TuneConfig::Setting, config::TuneConfig, config::Outcome>
               T,
           typename Use>
@@ -65,8 +65,8 @@ void members(T& map, Use use) {
 
 template <OneOf<config::InterfaceConfig> T, typename Use>
 void members(T& interface, Use use) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u] = interface;
-  use(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = interface;
+  use(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
 }
 
 /// Appends values to an Encoder.

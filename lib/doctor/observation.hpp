@@ -161,6 +161,8 @@ struct PeerFacts {
   double rate = 0;
   /// Handshakes refused because their timestamp went back.
   std::uint64_t clockBehind = 0;
+  /// By how much at the last of them; nothing while it is well.
+  std::optional<std::chrono::seconds> clockBehindBy = {};
   /// Name of the session's cipher; empty for no session.
   std::string cipher = {};
   std::optional<CipherSpeeds> speeds = {};

@@ -12,17 +12,11 @@ using std::chrono::seconds;
 
 /// Initiations go out every 5 s; one may be lost.
 constexpr seconds kSilence{5};
-/// Sessions are renewed every two minutes while there is traffic, and end after three.
-constexpr seconds kSessionEnds{180};
 /// What NAT routers keep an idle UDP flow for is often less than a minute.
 constexpr unsigned kUsualKeepalive = 25;
 
 bool concerns(const HandshakeTrouble& trouble, const PeerFacts& peer) {
   return trouble.peer == peer.label;
-}
-
-bool isDown(const PeerFacts& peer) {
-  return !peer.lastHandshake || *peer.lastHandshake > kSessionEnds;
 }
 
 std::string_view nameOfTrouble(const std::string& kind) {
@@ -162,13 +156,14 @@ void judgeSilence(const TunnelFacts& tunnel, const PeerFacts& peer, Findings& ou
 }
 
 void judgePeer(const TunnelFacts& tunnel, const PeerFacts& peer, Findings& out) {
-  if (peer.clockBehind > 0 && isDown(peer)) {
+  if (peer.clockBehindBy) {
     out.push_back(
         {"handshake-clock-behind", Severity::Fault,
          fmt::format("{}: the clock of peer {} went back, so its handshakes look like "
                      "old ones and are refused",
                      tunnel.name, peer.label),
-         fmt::format("{} handshakes with an older timestamp than before", peer.clockBehind),
+         fmt::format("{} handshakes with an older timestamp than before, the last one by {} s",
+                     peer.clockBehind, peer.clockBehindBy->count()),
          "on the peer: `timedatectl set-ntp true` (or set the clock by hand); "
          "afterwards it calls again by itself"});
     return;

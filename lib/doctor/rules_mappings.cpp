@@ -55,7 +55,8 @@ void judgeMap(const TunnelFacts& tunnel, const MapFacts& map, Findings& out) {
     return;
   }
   if (!map.leg.empty()) return judgeLeg(tunnel, map, out);
-  if (map.packetsIn >= kSomePackets && map.packetsOut == 0) {
+  // Many a service by UDP takes and never answers.
+  if (map.listen.starts_with("tcp/") && map.packetsIn >= kSomePackets && map.packetsOut == 0) {
     out.push_back(
         {"map-no-answer", Severity::Fault,
          fmt::format("{}: clients of mapping {} send, and nothing comes back", tunnel.name,

@@ -130,6 +130,9 @@ def without_a_tunnel(lab: Lab) -> None:
 def path_mtu_black_hole(lab: Lab) -> None:
     """Large packets vanish without a word (case 50); what doctor says mends it."""
     middle, left, right = over_router(lab)
+    for end in (left, right):
+        # On a wire there are single datagrams; the rule would see several as one large packet.
+        end.where.run("ethtool", "-K", "eth0", "tx-udp-segmentation", "off", "gso", "off")
     middle.nft(BLACK_HOLE)
     finding = finds(left, "path-mtu-black-hole", "--probe")
     mtu = int(finding["remedy"].split("MTU = ")[1].split()[0])

@@ -28,6 +28,7 @@ TEST_CASE("grammar: every key of control-plane's example") {
       "\nAddress = 10.10.0.1/24, fd10::1/64\nListenPort = 51820\nMTU = auto\nFwMark = 0xca6c\n"
       "DNS = 9.9.9.9, example.net\nTable = auto\nExpose = maps\nBackend = userspace\n"
       "Cipher = AES-256-GCM\nPublic = eth0\nBind = 203.0.113.9\nExtensions = off\n"
+      "Metrics = 127.0.0.1:9586\n"
       "PreUp = a\nPostUp = b\nPreDown = c\nPostDown = d\nSaveConfig = false\n"
       "[Peer]\nName = nas\nPublicKey = " +
       kPeerA + "\nPresharedKey = " + kPreshared +
@@ -52,6 +53,7 @@ TEST_CASE("grammar: every key of control-plane's example") {
   CHECK_FALSE(interface.extensions);
   CHECK(interface.publicInterface == "eth0");
   CHECK(interface.bindAddress->toString() == "203.0.113.9");
+  CHECK(interface.metrics->toString() == "127.0.0.1:9586");
   CHECK(interface.preUp.at(0).command == "a");
   CHECK(interface.location.line == 1);
   const PeerConfig& peer = config.peers.at(0);
@@ -281,6 +283,14 @@ TEST_CASE("grammar: values that are refused") {
   CHECK_THAT(inInterface("Cipher = rot13"), Contains("chacha20-poly1305"));
   CHECK_THAT(inInterface("Public = eth0/1"), StartsWith("3:14 error:"));
   CHECK_THAT(inInterface("Bind = eth0"), Contains("not an IPv4 or IPv6 address"));
+  for (const std::string open :
+       {"0.0.0.0:9586", "203.0.113.9:9586", "[::]:9586", "localhost:9586"}) {
+    CHECK_THAT(inInterface("Metrics = " + open), Contains("not a loopback address"));
+  }
+  CHECK_THAT(inInterface("Metrics = 127.0.0.1"), Contains("error:") && Contains("unix:/PATH"));
+  CHECK_THAT(inInterface("Metrics = on"), Contains("error:"));
+  CHECK_THAT(inInterface("Metrics = unix:adit.sock"), Contains("must begin with /"));
+  CHECK_THAT(inInterface("Metrics = unix:/" + std::string(120, 'a')), Contains("longer than 107"));
   CHECK_THAT(inInterface("DNS = 1.1.1"), Contains("name server"));
   CHECK_THAT(inInterface("DNS = 9.9.9.9,"), StartsWith("3:14 error: the list ends in a comma"));
   CHECK_THAT(inInterface("Address = 0.0.0.0/0"), Contains("cannot be an interface's address"));

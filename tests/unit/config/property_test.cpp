@@ -65,6 +65,7 @@ class Generator {
     maybe(text, "Extensions", pick({"on", "off", "no"}));
     maybe(text, "Public", pick({"eth0", "enp1s0.5"}));
     maybe(text, "Bind", address());
+    maybe(text, "Metrics", pick({"127.0.0.1:9586", "[::1]:1", "unix:/run/adit/adit0.metrics"}));
     for (const std::string hook : {"PreUp", "PostUp", "PostUp", "PreDown", "PostDown"}) {
       maybe(text, hook, pick({"true", "echo \"a # b\"; x=1", "nft list tables | grep '#'"}));
     }
@@ -276,6 +277,7 @@ TEST_CASE("property: a key in the place of any value or name is not shown") {
                                  "Extensions",
                                  "Public",
                                  "Bind",
+                                 "Metrics",
                                  "SaveConfig",
                                  "Name",
                                  "PublicKey",

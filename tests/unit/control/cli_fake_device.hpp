@@ -71,6 +71,7 @@ inline DeviceSnapshot richSnapshot() {
   device.peers[1].name = "nas";
   device.peers[1].suite = crypto::Suite::Aes256Gcm;
   device.peers[1].clockBehind = 2;
+  device.peers[1].clockBehindBy = std::chrono::seconds(86400);
   device.peers[1].handshakes = 7;
   device.peers[1].unanswered = std::chrono::seconds(12);
   device.peers[1].suiteSpeeds = {300, 60, 70};

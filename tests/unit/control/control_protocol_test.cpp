@@ -79,6 +79,7 @@ TEST_CASE("control: show brings a device across without loss") {
     CHECK(peer.txBytes == original.txBytes);
     CHECK(peer.suite == original.suite);
     CHECK(peer.clockBehind == original.clockBehind);
+    CHECK(peer.clockBehindBy == original.clockBehindBy);
     CHECK(peer.handshakes == original.handshakes);
     CHECK(peer.unanswered == original.unanswered);
     CHECK(peer.suiteSpeeds == original.suiteSpeeds);

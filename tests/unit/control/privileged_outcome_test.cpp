@@ -32,6 +32,7 @@ config::Outcome fullOutcome() {
   interface.expose = config::Expose::Maps;
   interface.backend = config::Backend::Userspace;
   interface.cipher = crypto::Suite::Aes256Gcm;
+  interface.metrics = config::MetricsAddress{Endpoint::parse("[::1]:9586").value(), ""};
   interface.extensions = false;
   interface.publicInterface = "eth0";
   interface.bindAddress = IpAddress::parse("2001:db8::1").value();
@@ -106,6 +107,7 @@ TEST_CASE("a configuration comes across whole", "[privileged]") {
   CHECK(interface.listenPort == original.listenPort);
   CHECK(interface.table == original.table);
   CHECK(interface.cipher == original.cipher);
+  CHECK(interface.metrics == original.metrics);
   CHECK(interface.bindAddress == original.bindAddress);
   CHECK_FALSE(interface.extensions);
   REQUIRE(interface.postUp.size() == 2);

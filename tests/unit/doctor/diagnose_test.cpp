@@ -155,6 +155,7 @@ TEST_CASE("doctor: clocks that went back") {
   Observation seen = silentPeer();
   peerOf(seen).called = false;
   peerOf(seen).clockBehind = 4;
+  peerOf(seen).clockBehindBy = 3600s;
   CHECK(only(seen).id == "handshake-clock-behind");
   CHECK_THAT(only(seen).remedy, Contains("timedatectl"));
   // It has been well since.
@@ -468,6 +469,9 @@ TEST_CASE("doctor: mappings without probes") {
     seen.tunnels.front().maps = {map};
     CHECK(only(seen).id == "map-no-answer");
     seen.tunnels.front().maps.front().packetsOut = 12;
+    CHECK(diagnose(seen).empty());
+    map.listen = "udp/514";
+    seen.tunnels.front().maps = {map};
     CHECK(diagnose(seen).empty());
   }
   SECTION("it is not active") {
