@@ -92,10 +92,12 @@ TEST_CASE("packets are taken from the public NIC by name, to this host, never by
   auto spec = specOf({mapping(Protocol::Tcp, 80, 80, 80)});
   spec.publicInterfaces = {"eth0", "eth1"};
   const auto rules = rulesOf(buildRuleset(spec), "translate_incoming");
-  REQUIRE(rules.size() == 4);
+  REQUIRE(rules.size() == 5);
   REQUIRE(rules[0] == json::parse(R"([{"match":{"op":"==","left":{"payload":{"protocol":"udp",
                 "field":"dport"}},"right":51820}},{"return":null}])"));
-  REQUIRE(rules[1] == json::parse(R"([{"match":{"op":"==","left":{"meta":{"key":"iifname"}},
+  // Whoever claims to be behind the tunnel is not.
+  REQUIRE(rules[1].back() == json{{"drop", nullptr}});
+  REQUIRE(rules[2] == json::parse(R"([{"match":{"op":"==","left":{"meta":{"key":"iifname"}},
                 "right":{"set":["eth0","eth1"]}}},
                {"match":{"op":"==","left":{"fib":{"result":"type","flags":["daddr"]}},
                 "right":"local"}},
@@ -171,17 +173,24 @@ TEST_CASE("a rate is a limit for each direction, shared by both families") {
   }
   // Every packet passes the limit before it can be accepted.
   const auto rules = rulesOf(transaction, "forward");
-  REQUIRE(rules.size() == 7);
+  REQUIRE(rules.size() == 9);
   for (std::size_t i = 0; i < 4; ++i) {
     REQUIRE(rules[i].back() == json{{"drop", nullptr}});
   }
-  REQUIRE(rulesOf(buildRuleset(specOf({mapping(Protocol::Tcp, 1, 1, 1)})), "forward").size() == 3);
+  REQUIRE(rulesOf(buildRuleset(specOf({mapping(Protocol::Tcp, 1, 1, 1)})), "forward").size() == 5);
   auto slower = limited;
   slower.rate = 4'000'000;
   const auto update = buildElementUpdate(
       "adit_adit0", difference(elementsOf(specOf({limited})), elementsOf(specOf({slower}))));
   REQUIRE(bodies(update, "delete", "limit").size() == 2);
   REQUIRE(bodies(update, "add", "limit").size() == 2);
+}
+
+TEST_CASE("with the default route in the tunnel, everybody may seem to live behind it") {
+  auto spec = specOf({mapping(Protocol::Tcp, 80, 80, 80)});
+  const auto before = rulesOf(buildRuleset(spec), "translate_incoming").size();
+  spec.guard = DefaultRouteGuard{.firewallMark = 1};
+  REQUIRE(rulesOf(buildRuleset(spec), "translate_incoming").size() == before - 1);
 }
 
 TEST_CASE("the number of rules does not grow with the mappings") {
