@@ -107,7 +107,7 @@ bool Terminal::draw(const std::vector<std::string>& lines) {
     frame += lines[i];
     frame += kClearToEndOfLine;
     // The last line of a full screen must not scroll it.
-    if (i + 1 < lines.size()) frame += "\r\n";
+    if (i + 1 < lines.size()) frame += '\n';
   }
   frame += kClearBelow;
   return writeAll(frame);

@@ -21,6 +21,11 @@ constexpr std::string_view kYellow = "33";
 /// A session ends after three minutes without a new handshake.
 constexpr std::chrono::seconds kSessionEnds{180};
 
+/// Columns of the places that things lead to, and how wide a screen must be for them.
+constexpr std::size_t kEndpoint = 21;
+constexpr std::size_t kTarget = 20;
+constexpr std::size_t kWide = 76;
+
 /// Bytes of UTF-8 that begin a character.
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(
@@ -143,18 +148,27 @@ class Picture {
     }
   }
 
-  /// What 80 columns leave to the first one, which is as wide as the screen allows.
-  [[nodiscard]] std::size_t first(std::size_t others) const {
+  /// A narrow screen has no room for where things lead.
+  [[nodiscard]] bool isWide() const { return size_.columns >= kWide; }
+
+  /// That column, with the blank before it.
+  [[nodiscard]] std::string where(std::string_view text, std::size_t columns) const {
+    return isWide() ? ' ' + padded(text, columns) : std::string();
+  }
+
+  /// What the others leave to the first column.
+  [[nodiscard]] std::size_t first(std::size_t others, std::size_t place) const {
     constexpr std::size_t kLeast = 8;
-    return size_.columns > others + kLeast ? size_.columns - others : kLeast;
+    const std::size_t taken = others + (isWide() ? place + 1 : 0);
+    return size_.columns > taken + kLeast ? size_.columns - taken : kLeast;
   }
 
   void peers(const DeviceView& view, const DeviceView* old) {
     if (view.device.peers.empty()) return;
-    constexpr std::size_t kOthers = 60;
-    const std::size_t name = std::min<std::size_t>(first(kOthers), 44);
-    line(fmt::format("  {} {:<21} {:>6} {:>6} {:>5} {:>5} {:>7}", padded("PEER", name - 3),
-                     "ENDPOINT", "RX b/s", "TX b/s", "RX B", "TX B", "AGE"));
+    constexpr std::size_t kOthers = 38;
+    const std::size_t name = std::min<std::size_t>(first(kOthers, kEndpoint), 44);
+    line(fmt::format("  {}{} {:>6} {:>6} {:>5} {:>5} {:>7}", padded("PEER", name - 3),
+                     where("ENDPOINT", kEndpoint), "RX b/s", "TX b/s", "RX B", "TX B", "AGE"));
     for (const PeerSnapshot& peer : view.device.peers) {
       onePeer(peer, old, name - 3);
     }
@@ -170,9 +184,9 @@ class Picture {
     const auto handshake = std::chrono::duration_cast<std::chrono::seconds>(peer.lastHandshake);
     const bool never = handshake.count() <= 0;
     const auto age = std::max(now_.wallClock - handshake, std::chrono::seconds(0));
-    line(fmt::format("  {} {} {:>6} {:>6} {:>5} {:>5} {:>7}",
+    line(fmt::format("  {}{} {:>6} {:>6} {:>5} {:>5} {:>7}",
                      padded(peer.name.empty() ? peer.publicKey.toBase64() : peer.name, columns),
-                     padded(peer.endpoint ? peer.endpoint->toString() : "-", 21),
+                     where(peer.endpoint ? peer.endpoint->toString() : "-", kEndpoint),
                      rate(then != nullptr ? perSecond(then->rxBytes, peer.rxBytes) : std::nullopt),
                      rate(then != nullptr ? perSecond(then->txBytes, peer.txBytes) : std::nullopt),
                      shortNumber(static_cast<double>(peer.rxBytes)),
@@ -194,10 +208,10 @@ class Picture {
 
   void maps(const DeviceView& view, const DeviceView* old) {
     if (view.device.maps.empty()) return;
-    constexpr std::size_t kOthers = 59;
-    const std::size_t listen = std::min<std::size_t>(first(kOthers), 40);
-    line(fmt::format("  {} {:<22} {:>6} {:>6} {:>5} {:>6} {}", padded("MAPPING", listen - 3), "TO",
-                     "IN b/s", "OUTb/s", "OPEN", "TOTAL", "STATE"));
+    constexpr std::size_t kOthers = 38;
+    const std::size_t listen = std::min<std::size_t>(first(kOthers, kTarget), 40);
+    line(fmt::format("  {}{} {:>6} {:>6} {:>5} {:>6} {}", padded("MAPPING", listen - 3),
+                     where("TO", kTarget), "IN b/s", "OUTb/s", "OPEN", "TOTAL", "STATE"));
     for (const MapSnapshot& map : view.device.maps) {
       oneMap(map, old, listen - 3);
     }
@@ -212,8 +226,8 @@ class Picture {
     }
     const bool known = map.usage && then != nullptr && then->usage;
     const auto usage = map.usage.value_or(nat::MapUsage{});
-    line(fmt::format("  {} {} {:>6} {:>6} {:>5} {:>6} {}", padded(map.listen, columns),
-                     padded(map.target, 22),
+    line(fmt::format("  {}{} {:>6} {:>6} {:>5} {:>6} {}", padded(map.listen, columns),
+                     where(map.target, kTarget),
                      rate(known ? perSecond(then->usage->bytesIn, usage.bytesIn) : std::nullopt),
                      rate(known ? perSecond(then->usage->bytesOut, usage.bytesOut) : std::nullopt),
                      map.usage ? shortNumber(static_cast<double>(usage.open)) : "-",

@@ -12,6 +12,8 @@ namespace {
 constexpr double kAssumedBandwidth = 1e9;
 /// Half of a buffer is window, the rest is the kernel's bookkeeping (tcp_adv_win_scale).
 constexpr double kWindowShare = 0.5;
+/// Round trips differ by some: what carries this part is not too small.
+constexpr double kNearlyAll = 0.75;
 /// Below this delay the congestion control makes little difference.
 constexpr auto kLong = std::chrono::milliseconds(20);
 constexpr double kLossy = 0.005;
@@ -60,7 +62,7 @@ void judgeBuffers(const Observation& seen, const Path& path, Findings& out) {
   const Measured<double> bandwidth = bandwidthOf(seen, path);
   const double window = smaller * kWindowShare;
   const double needed = bandwidth.value / 8 * seconds;
-  if (seconds <= 0 || window >= needed) return;
+  if (seconds <= 0 || window >= needed * kNearlyAll) return;
   const double ceiling = window * 8 / seconds;
   std::string evidence = fmt::format(
       "{} allows {}, half of it window; {} ({}) x {} ({}) needs {} of window; one connection "

@@ -136,6 +136,7 @@ def check_frame(screen: Screen, columns: int, rows: int) -> None:
     progress("\n" + "\n".join(frame))
     expect(len(frame) <= rows, f"{len(frame)} lines fit into {rows}")
     expect(all(len(line) <= columns for line in frame), f"lines fit into {columns}: {frame}")
+    expect(any("tcp/18080" in line for line in frame), f"the mapping is shown: {frame}")
     expect(any("nas" in line for line in frame), f"the peer is shown: {frame}")
 
 
