@@ -59,17 +59,40 @@ std::optional<std::string> PortServer::reservation(const pcp::PortRange& ports) 
   return std::nullopt;
 }
 
-std::optional<std::string> PortServer::holderOf(const pcp::PortRange& ports, int family) const {
-  if (auto reserved = reservation(ports)) {
-    return reserved;
-  }
+void PortServer::refreshHolders() const {
   const BootTime now = parts_.clock.now();
   if (!holdersRead_ || now - *holdersRead_ >= kHoldersFresh) {
     holdersRead_ = now;
     listeners_ = nat::localListeners().value_or(std::vector<nat::Listener>{});
     claims_ = nat::claimsOfOthers(parts_.interface).value_or(std::vector<nat::Claim>{});
+    knownPorts_.clear();
   }
-  nat::RulesetSpec wanted = facts_.ruleset;
+}
+
+bool PortServer::isHeld(std::uint8_t protocol, std::uint16_t port, int family) const {
+  refreshHolders();
+  if (const KnownPorts& known = knownPorts_[{protocol, family}]; known.asked.test(port)) {
+    return known.held.test(port);
+  }
+  // It may refresh, too.
+  const bool held = holderOf({protocol, port, port}, family).has_value();
+  KnownPorts& known = knownPorts_[{protocol, family}];
+  known.asked.set(port);
+  known.held.set(port, held);
+  return held;
+}
+
+std::optional<std::string> PortServer::holderOf(const pcp::PortRange& ports, int family) const {
+  if (auto reserved = reservation(ports)) {
+    return reserved;
+  }
+  refreshHolders();
+  // Without the mappings of the file, which may be many: they are asked about above.
+  nat::RulesetSpec wanted;
+  wanted.interface = facts_.ruleset.interface;
+  wanted.publicInterfaces = facts_.ruleset.publicInterfaces;
+  wanted.ownPort = facts_.ruleset.ownPort;
+  wanted.tunnelAddresses = facts_.ruleset.tunnelAddresses;
   nat::Mapping mapping;
   mapping.protocol = static_cast<nat::Protocol>(ports.protocol);
   mapping.firstPort = ports.first;

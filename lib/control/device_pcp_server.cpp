@@ -67,8 +67,10 @@ void PortServer::update(PortServerFacts facts) {
   const bool policyChanged =
       facts.peers != facts_.peers || facts.ruleset.mappings != facts_.ruleset.mappings;
   const bool addressesChanged = facts.addresses != facts_.addresses;
+  if (facts.ruleset != facts_.ruleset) {
+    holdersRead_.reset();
+  }
   facts_ = std::move(facts);
-  holdersRead_.reset();
   if (addressesChanged || sockets_.empty()) {
     listen();
   }

@@ -1,6 +1,7 @@
 // The server of ports of one device: pcp::Server on the tunnel's addresses.
 #pragma once
 
+#include <bitset>
 #include <functional>
 #include <map>
 #include <memory>
@@ -87,6 +88,7 @@ class PortServer final : private pcp::Host {
   [[nodiscard]] std::optional<IpAddress> externalAddress(int family) const override;
   [[nodiscard]] std::optional<std::string> holderOf(const pcp::PortRange& ports,
                                                     int family) const override;
+  [[nodiscard]] bool isHeld(std::uint8_t protocol, std::uint16_t port, int family) const override;
   [[nodiscard]] bool isReserved(const pcp::PortRange& ports) const override;
   [[nodiscard]] std::optional<pcp::StaticMapping> staticMapping(std::uint8_t protocol,
                                                                 const IpAddress& target,
@@ -94,6 +96,7 @@ class PortServer final : private pcp::Host {
 
   /// device_pcp_host.cpp
   [[nodiscard]] std::optional<std::string> reservation(const pcp::PortRange& ports) const;
+  void refreshHolders() const;
 
   void listen();
   void restore();
@@ -129,6 +132,12 @@ class PortServer final : private pcp::Host {
   mutable std::vector<nat::Listener> listeners_;
   mutable std::vector<nat::Claim> claims_;
   mutable std::optional<BootTime> holdersRead_;
+  /// What they say about single ports, as far as it was asked since; by protocol and family.
+  struct KnownPorts {
+    std::bitset<65536> asked;
+    std::bitset<65536> held;
+  };
+  mutable std::map<std::pair<std::uint8_t, int>, KnownPorts> knownPorts_;
 };
 
 }  // namespace adit::control

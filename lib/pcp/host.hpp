@@ -49,6 +49,11 @@ class Host {
   /// listener. Leases are not asked about.
   [[nodiscard]] virtual std::optional<std::string> holderOf(const PortRange& ports,
                                                             int family) const = 0;
+  /// The same about one port, without words: asked about every port of AllowMaps where a request
+  /// leaves the choice, so it should cost next to nothing.
+  [[nodiscard]] virtual bool isHeld(std::uint8_t protocol, std::uint16_t port, int family) const {
+    return holderOf({protocol, port, port}, family).has_value();
+  }
   /// The configuration has some of these ports for itself: the tunnel, or a mapping of the file.
   /// Unlike a listener, which may come later, it also takes ports away from leases.
   [[nodiscard]] virtual bool isReserved(const PortRange& ports) const = 0;

@@ -49,15 +49,29 @@ std::size_t LeaseTable::countOf(std::string_view peer) const {
       std::ranges::count_if(leases_, [&](const Lease& lease) { return lease.peer == peer; }));
 }
 
+std::size_t LeaseTable::shiftedOf(std::string_view peer) const {
+  std::size_t ports = 0;
+  for (const Lease& lease : leases_) {
+    ports += lease.peer == peer && lease.firstExternal != lease.firstInternal ? lease.size : 0;
+  }
+  return ports;
+}
+
 bool LeaseTable::isHeld(const Lease& wanted) const {
   return std::ranges::any_of(leases_, [&](const Lease& lease) {
     return overlap(lease.external(), wanted.external()) && !complete(lease, wanted);
   });
 }
 
-bool LeaseTable::isHeld(std::uint8_t protocol, std::uint16_t port) const {
-  return std::ranges::any_of(
-      leases_, [&](const Lease& lease) { return lease.external().contains(protocol, port); });
+std::bitset<65536> LeaseTable::heldPorts(std::uint8_t protocol) const {
+  std::bitset<65536> held;
+  for (const Lease& lease : leases_) {
+    for (unsigned port = lease.firstExternal;
+         lease.protocol == protocol && port < lease.firstExternal + lease.size; ++port) {
+      held.set(port);
+    }
+  }
+  return held;
 }
 
 std::vector<Lease> LeaseTable::remove(const std::function<bool(const Lease&)>& gone) {

@@ -1,6 +1,7 @@
 // Mappings that peers have asked for, and who holds which port.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -74,12 +75,14 @@ class LeaseTable {
   [[nodiscard]] std::vector<Lease*> within(std::uint8_t protocol, const IpAddress& target,
                                            std::uint16_t first, std::uint16_t size);
   [[nodiscard]] std::size_t countOf(std::string_view peer) const;
+  /// Ports of a peer's leases that lead to ports of another number.
+  [[nodiscard]] std::size_t shiftedOf(std::string_view peer) const;
 
   /// Whether external ports are held by somebody else: not by the same peer for the same ports of
   /// its address of the other family, which is the same mapping for other clients.
   [[nodiscard]] bool isHeld(const Lease& wanted) const;
-  /// The same question for one port of a lease whose external side is not chosen yet.
-  [[nodiscard]] bool isHeld(std::uint8_t protocol, std::uint16_t port) const;
+  /// The external ports of one protocol that are held, for a lease whose own are not chosen yet.
+  [[nodiscard]] std::bitset<65536> heldPorts(std::uint8_t protocol) const;
 
   void add(Lease lease) { leases_.push_back(std::move(lease)); }
   /// Removes what `gone` says; returns those that were.

@@ -43,14 +43,14 @@ struct Run {
 Run largestRun(const PeerPolicy& peer, const LeaseTable& leases, const Host& host, bool parity,
                const Lease& lease) {
   const int family = lease.target.family();
+  const auto held = leases.heldPorts(lease.protocol);
   Run best;
   for (const PortRange& grant : peer.grants) {
     Run run;
     for (unsigned port = grant.first; port <= grant.last && grant.protocol == lease.protocol;
          ++port) {
       const auto number = static_cast<std::uint16_t>(port);
-      if (leases.isHeld(lease.protocol, number) ||
-          host.holderOf({lease.protocol, number, number}, family)) {
+      if (held.test(number) || host.isHeld(lease.protocol, number, family)) {
         run.size = 0;
         continue;
       }
@@ -67,6 +67,18 @@ Run largestRun(const PeerPolicy& peer, const LeaseTable& leases, const Host& hos
     }
   }
   return best;
+}
+
+/// Makes the lease small enough for ports that differ from its internal ones.
+std::optional<Refusal> fitShifted(const PeerPolicy& peer, const PortWish& wish, Lease& lease) {
+  if (wish.mostShifted == 0) {
+    return Refusal{
+        ResultCode::UserExceededQuota,
+        fmt::format("{} has as many ports that lead to ports of another number as it may",
+                    peer.name)};
+  }
+  lease.size = static_cast<std::uint16_t>(std::min<std::size_t>(lease.size, wish.mostShifted));
+  return std::nullopt;
 }
 
 }  // namespace
@@ -99,9 +111,15 @@ std::optional<Refusal> choosePorts(const PeerPolicy& peer, const LeaseTable& lea
       peer.grants, [&](const PortRange& grant) { return grant.protocol == lease.protocol; });
   const std::uint16_t first = wish.external != 0 ? wish.external : lease.firstInternal;
   const bool odd = wish.parity && first % 2 != lease.firstInternal % 2;
-  auto refusal = place(peer, leases, host, first, lease);
+  auto refusal = first == lease.firstInternal ? std::nullopt : fitShifted(peer, wish, lease);
+  if (!refusal) {
+    refusal = place(peer, leases, host, first, lease);
+  }
   if ((!refusal && !odd) || wish.exactly || !any) {
     return refusal;
+  }
+  if (auto tooMany = fitShifted(peer, wish, lease)) {
+    return tooMany;
   }
   const Run run = largestRun(peer, leases, host, wish.parity, lease);
   if (run.size == 0) {

@@ -18,6 +18,8 @@ struct PortWish {
   bool exactly = false;
   /// The first external port must be odd where the first internal one is, and even where that is.
   bool parity = false;
+  /// As many ports as may lead to ones of another number.
+  std::size_t mostShifted = 65535;
 };
 
 struct Refusal {

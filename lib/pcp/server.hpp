@@ -34,6 +34,9 @@ struct ServerLimits {
   /// Leases of one peer, and of all together.
   std::size_t leasesPerPeer = 1024;
   std::size_t leases = 8192;
+  /// Ports of one peer that lead to ports of another number: the kernel's rules have an element for
+  /// each of them, and not only for each lease.
+  std::size_t shiftedPerPeer = 2048;
   /// Datagrams of one peer: that many at once, and per second in the long run.
   unsigned burst = 128;
   unsigned rate = 32;

@@ -176,9 +176,12 @@ Server::Decision Server::create(const MapRequest& request) {
               .protocol = map.protocol,
               .firstInternal = map.internalPort,
               .size = map.portSet ? map.portSet->size : std::uint16_t{1}};
-  const PortWish wish{.external = map.externalPort,
-                      .exactly = map.preferFailure,
-                      .parity = map.portSet && map.portSet->parity};
+  const std::size_t shifted = table_.shiftedOf(request.peer->id);
+  const PortWish wish{
+      .external = map.externalPort,
+      .exactly = map.preferFailure,
+      .parity = map.portSet && map.portSet->parity,
+      .mostShifted = limits_.shiftedPerPeer - std::min(shifted, limits_.shiftedPerPeer)};
   if (const auto refusal = choosePorts(*request.peer, table_, host_, wish, lease)) {
     return tl::unexpected(Denied{*refusal});
   }

@@ -506,6 +506,40 @@ def a_thousand_leases(lab: Lab) -> None:
     expect(held() <= 2 * count - 100, "down gives back what the server's limit lets it")
 
 
+@scenario(seconds=120, heavy=True)
+def wide_requests_cost_little(lab: Lab) -> None:
+    """A peer that may have any port asks for as many as there are, again and again, beside many
+    mappings of the file: the daemon has other things to do."""
+    setup = Setup(
+        allow="tcp/1-65535",
+        nas_extra=["Table = reply"],
+        server_maps=[[f"Listen = tcp/{1000 + 50 * i}", "To = other"] for i in range(500)],
+    )
+    net, server, _nas = tunnels(lab, setup)
+    rounds = 10
+
+    def granted(packet: bytes, what: str) -> None:
+        """Asked again, as clients do: a daemon that is busy with its rules hears nobody."""
+        answer = wait_until(
+            lambda: pcp.exchange(net.nas, NAS, SERVER, packet, seconds=2), 20, "an answer"
+        )
+        expect(pcp.parse(answer).result == pcp.SUCCESS, f"{what}: {pcp.parse(answer)}")
+
+    granted(pcp.header(0, 0, NAS), "the daemon has started")
+    before = sum(cpu_seconds(pid) for pid in server.pids())
+    for i in range(rounds):
+        # None of them fits where it is wanted, so that the server looks for the most that is free.
+        first = 1 + i
+        everything = pcp.port_set(60000, first)
+        granted(pcp.map_request(NAS, first, 900, options=everything), "what is free is given")
+        granted(pcp.map_request(NAS, first, 0, options=b"", lifetime=0), "and taken back")
+    cost = (sum(cpu_seconds(pid) for pid in server.pids()) - before) / rounds
+    progress(f"{cost * 1000:.0f} ms of the server's CPU for each")
+    # More than five seconds before ports were counted once, and shifted ones bounded.
+    expect(cost < 1.5, f"it costs little: {cost} s")
+    expect(leases(server) == [], "nothing is left")
+
+
 @scenario(seconds=90)
 def a_plain_wireguard_server_is_one_warning(lab: Lab) -> None:
     net = home(lab)

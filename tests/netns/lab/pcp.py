@@ -36,6 +36,10 @@ def third_party(address: str) -> bytes:
     return option(1, field(address))
 
 
+def port_set(size: int, first_internal: int) -> bytes:
+    return option(130, struct.pack("!HHB", size, first_internal, 0))
+
+
 PREFER_FAILURE = option(2)
 
 

@@ -218,6 +218,26 @@ TEST_CASE_METHOD(ServerFixture, "a quota for each peer, and one for all") {
   CHECK(ask(mapOf(81, 8181), other).result == ResultCode::NoResources);
 }
 
+TEST_CASE_METHOD(ServerFixture, "ports that lead to other numbers are dear, and bounded") {
+  limits.shiftedPerPeer = 5;
+  restart(limits);
+  auto map = mapOf(100, 8000);
+  map.portSet = PortSet{4, 100, false};
+  CHECK(ask(map).map->portSet->size == 4);
+  map = mapOf(200, 8100);
+  map.portSet = PortSet{4, 200, false};
+  CHECK_FALSE(ask(map).map->portSet);
+  CHECK(ask(mapOf(300, 8200)).result == ResultCode::UserExceededQuota);
+  // Equal numbers cost nothing, and others have their own.
+  map = mapOf(8300, 8300);
+  map.portSet = PortSet{100, 8300, false};
+  CHECK(ask(map).map->portSet->size == 100);
+  CHECK(ask(mapOf(300, 8200), other).result == ResultCode::Success);
+  // What is given back counts no more.
+  CHECK(ask(mapOf(100, 0), 0).result == ResultCode::Success);
+  CHECK(ask(mapOf(300, 8200)).result == ResultCode::Success);
+}
+
 TEST_CASE_METHOD(ServerFixture, "a peer that asks too fast is not heard, and others are") {
   const Request request{
       .opcode = Opcode::Map, .lifetime = 600, .client = nas.address, .map = mapOf(80, 8080)};
