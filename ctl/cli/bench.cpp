@@ -177,7 +177,13 @@ void addCeiling(Report& report) {
 void measureInto(Report& report, const bench::Targets& targets, const BenchArguments& arguments,
                  const std::vector<bench::Step>& steps, const bench::RunOptions& options,
                  const Interrupt& interrupt) {
+  constexpr double kQuiet = 10;
   announce(arguments, steps.size());
+  if (const auto load = bench::otherLoad(interrupt); load && *load > kQuiet) {
+    report.notes.push_back(fmt::format(
+        "other programs used {:.0f} % of this machine's processors before the first step", *load));
+    remark(report.notes.back());
+  }
   report.results = bench::runSteps(steps, targets, options, interrupt, tellStep);
   report.interrupted = interrupt.signal() != 0;
 }

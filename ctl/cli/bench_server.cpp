@@ -133,7 +133,10 @@ class Listener {
       remark(fmt::format("run {} at {}, for {}", served_, place_.address,
                          from.substr(0, from.find(','))));
     }
-    if (!line.empty() && line.find_first_not_of('-') != std::string::npos) lastLine_ = line;
+    // Its farewell follows what went wrong.
+    const bool says =
+        line.find_first_not_of("- ") != std::string::npos && line != "iperf3: exiting";
+    if (says) lastLine_ = line;
   }
 
   Place place_;
@@ -190,7 +193,8 @@ void introduce(const std::vector<Listener>& listeners, const ServerArguments& ar
                        listener.place().what));
   }
   if (!arguments.endpoint.empty()) {
-    remark("whoever reaches the address outside the tunnel can use it, and fill this line");
+    remark(
+        "whoever reaches the address outside the tunnel can use it and fill this machine's line");
   }
   remark(fmt::format(
       "on the other machine: adit bench {}{}; Ctrl-C ends this", listeners.front().place().address,

@@ -56,8 +56,8 @@ std::string spoken(const Report& report, const Step& load, const Unit& unit) {
 
 /// Where the bars of throughputChart() are.
 struct BarFrame {
-  static constexpr double kLeft = 160;
-  static constexpr double kWidth = 560;
+  static constexpr double kLeft = 190;
+  static constexpr double kWidth = 550;
   static constexpr double kBar = 16;
   static constexpr double kGap = 12;
   static constexpr double kTop = 28;

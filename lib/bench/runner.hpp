@@ -37,6 +37,10 @@ std::vector<StepResult> runSteps(const std::vector<Step>& steps, const Targets& 
                                  const RunOptions& options, const Interrupt& interrupt,
                                  const Progress& progress);
 
+/// How busy all processors are together with what else this machine does, percent: what happens
+/// while nothing is measured. Nothing where it is not known. Takes half a second.
+std::optional<double> otherLoad(const Interrupt& interrupt);
+
 /// The version of the iperf3 on PATH, or why it will not do.
 Result<std::string> findIperf(const Interrupt& interrupt);
 

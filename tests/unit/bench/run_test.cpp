@@ -179,6 +179,18 @@ TEST_CASE("A layer where nobody answers is tried once, the others go on") {
   CHECK(iperf.runs() == 2);
 }
 
+TEST_CASE("A server that is between two runs refuses for a moment") {
+  const auto flag = testing::makeScratch("adit-bench-flag");
+  const FakeIperf iperf("case $* in *fd10::2*) if mkdir " + (flag / "once").string() +
+                        " 2>/dev/null; then " +
+                        printing(R"({"end":{},"error":"unable to connect: Connection refused"})") +
+                        "exit; fi;; esac\n" + printing(kTcpSend));
+  const Interrupt interrupt;
+  CHECK(runWith({kBare, kTunnel}, interrupt)[1].figures);
+  CHECK(iperf.runs() == 3);
+  std::filesystem::remove_all(flag);
+}
+
 TEST_CASE("A busy server is asked again") {
   const auto flag = testing::makeScratch("adit-bench-flag");
   const FakeIperf iperf("if mkdir " + (flag / "once").string() + " 2>/dev/null; then " +
