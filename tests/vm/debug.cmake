@@ -37,9 +37,13 @@ foreach(kernel uml kasan kcsan)
   set_tests_properties("debug/${kernel}: planted errors" PROPERTIES
     LABELS "vm;debug" TIMEOUT 1800 PROCESSORS 2 SKIP_RETURN_CODE 77
     FIXTURES_REQUIRED "debug kernel ${kernel}")
+  set(program tests/vm/module/check_module.py)
+  if(kernel STREQUAL uml)
+    set(program tests/vm/debug/check_loaded_once.py)
+  endif()
   adit_debug_test("the module's own tests" ${kernel} 3600
-    --env ADIT_TEST_CYCLES=10 --env ADIT_TEST_SECONDS=30
-    -- python3 tests/vm/module/check_module.py)
+    --env ADIT_TEST_CYCLES=6 --env ADIT_TEST_SECONDS=20
+    -- python3 ${program})
 endforeach()
 
 # Every allocation of the control path fails once.
