@@ -79,9 +79,36 @@ _adit_look() {
   esac
 }
 
+# Names of peers: only the status has them, as members of an array's objects.
+_adit_peers() {
+  adit status --json 2>/dev/null | sed -n 's/^ \{8,\}"name": "\([^"]*\)",$/\1/p'
+}
+
+_adit_bench() {
+  local current=$1 previous=$2
+  local output="--json --html --compare"
+  case ${COMP_WORDS[2]}:$previous in
+    *:--html | *:--compare | show:show) _adit_files "" "$current" ;;
+    *:--layers) _adit_words "bare tunnel mapped bare,tunnel tunnel,mapped" "$current" ;;
+    *:--backend) _adit_words "auto kernel userspace" "$current" ;;
+    *:--cipher) _adit_words "auto chacha20-poly1305 aes-256-gcm aes-128-gcm" "$current" ;;
+    *:--interface) _adit_words "$(_adit_running)" "$current" ;;
+    server:--endpoint) _adit_words "auto" "$current" ;;
+    *:--seconds | *:--streams | *:--udp-rate | *:--address | *:--endpoint | *:--mapped | *:--port) ;;
+    *:--bind | *:--packet | *:--batch) ;;
+    server:*) _adit_words "--bind --endpoint --port --once $(_adit_running)" "$current" ;;
+    crypto:*) _adit_words "--packet --batch --seconds --json" "$current" ;;
+    show:*) _adit_words "$output" "$current" ;;
+    *)
+      _adit_words "$output --local --seconds --streams --layers --udp-rate --interface --address --endpoint
+        --mapped --port --backend --cipher" "$current"
+      ;;
+  esac
+}
+
 _adit() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands="up down reload save status check strip map trace tune doctor monitor show showconf set setconf addconf
+  local commands="up down reload save status check strip map trace tune bench doctor monitor show showconf set setconf addconf
     syncconf genkey genpsk pubkey version help"
   local fields="public-key private-key listen-port fwmark peers preshared-keys endpoints allowed-ips
     latest-handshakes transfer persistent-keepalive dump --json"
@@ -102,6 +129,8 @@ _adit() {
     map:*) _adit_map "$current" "$previous" ;;
     trace:2) _adit_words "tcp udp" "$current" ;;
     trace:4) _adit_words "from" "$current" ;;
+    bench:2) _adit_words "server crypto show --local $(_adit_peers)" "$current" ;;
+    bench:*) _adit_bench "$current" "$previous" ;;
     tune:2) _adit_words "plan apply revert status" "$current" ;;
     tune:*) _adit_tune "$current" "$previous" ;;
     showconf:2 | set:2 | setconf:2 | addconf:2 | syncconf:2)
