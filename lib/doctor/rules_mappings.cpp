@@ -61,7 +61,9 @@ void judgeMap(const TunnelFacts& tunnel, const MapFacts& map, Findings& out) {
         {"map-no-answer", Severity::Fault,
          fmt::format("{}: clients of mapping {} send, and nothing comes back", tunnel.name,
                      map.listen),
-         fmt::format("{} packets to {}, 0 back (connection tracking)", map.packetsIn, map.target),
+         fmt::format("{} packets to {}, 0 back since the daemon started (connection "
+                     "tracking)",
+                     map.packetsIn, map.target),
          fmt::format("`adit doctor --probe {}` names the leg: reply path, service or firewall",
                      tunnel.name)});
   }

@@ -22,7 +22,6 @@ from lab import (
     Side,
     WebServer,
     adit,
-    answers,
     crossroads,
     ends,
     expect,
@@ -231,7 +230,8 @@ def port_is_blocked(lab: Lab) -> None:
     )
     start(right, left)
     finds(left, "handshake-port-blocked", "--probe", seconds=20)
-    right.where.nft("flush chain inet guard input; add rule inet guard input meta l4proto icmp accept")
+    right.where.nft("flush chain inet guard input")
+    right.where.nft("add rule inet guard input meta l4proto icmp accept")
     finding = finds(left, "handshake-silent", "--probe", seconds=10)
     expect(f"udp/{PORT} is blocked" in finding["sentence"], f"{finding}")
     finding = finds(right, "firewall-drops")
@@ -276,33 +276,37 @@ def keepalive(lab: Lab) -> None:
     expect("keepalive-missing" not in ids(doctor(server)), "the server is called")
 
 
+def set_table(nas: Adit, table: str) -> None:
+    nas.spec.extra[:] = [f"Table = {table}" if "Table" in line else line for line in nas.spec.extra]
+    nas.write()
+    nas.cli("reload", nas.name)
+
+
 @scenario(seconds=90)
 def mappings(lab: Lab) -> None:
     """The service refuses, the reply path is missing, a firewall's chain drops."""
     net, server, nas = served_home(lab)
+    set_table(nas, "off")
+    # Without a probe, clients show it: nothing has ever come back.
+    for _ in range(3):
+        net.client.run(
+            "curl", "-s", "-m", "2", f"http://{net.server_address}:18080/file", check=False
+        )
+    finds(server, "map-no-answer", seconds=10)
+    set_table(nas, "reply")
     finding = finds(server, "map-service-refused", "--probe")
     expect("tcp/1808" in finding["sentence"], f"{finding}")
     WebServer(net.nas, mebibytes=0.1)
     left_over = [f for f in doctor(server, "--probe")["findings"] if "tcp/18080" in f["sentence"]]
     expect(not left_over, f"with the service all is well: {left_over}")
 
-    nas.spec.extra[:] = ["Table = off" if "Table" in line else line for line in nas.spec.extra]
-    nas.write()
-    nas.cli("reload", nas.name)
+    set_table(nas, "off")
     finds(server, "map-no-reply-path", "--probe")
-    # Without a probe, clients show it: nothing comes back.
-    for _ in range(3):
-        answers(net.client, net.server_address)
-        net.client.run(
-            "curl", "-s", "-m", "2", f"http://{net.server_address}:18080/file", check=False
-        )
-    finds(server, "map-no-answer", seconds=10)
-    nas.spec.extra[:] = ["Table = reply" if "Table" in line else line for line in nas.spec.extra]
-    nas.write()
-    nas.cli("reload", nas.name)
+    set_table(nas, "reply")
 
     server.where.nft(
-        "table inet other { chain everything { type filter hook forward priority filter; policy drop; }\n}\n"
+        "table inet other { chain everything {\n"
+        "type filter hook forward priority filter; policy drop;\n}\n}\n"
     )
     finding = finds(server, "firewall-drops")
     expect("chain everything of table inet other" in finding["sentence"], f"{finding}")

@@ -128,7 +128,7 @@ def live_view(lab: Lab) -> None:
             os.kill(screen.pid, signal.SIGTERM)
         code = screen.wait()
         expect(code == 0, f"{key} ends it cleanly: {code}")
-        expect(screen.is_restored(), f"after {key} the terminal is as before: {screen.text[-200:]!r}")
+        expect(screen.is_restored(), f"after {key} all is as before: {screen.text[-200:]!r}")
 
 
 def check_frame(screen: Screen, columns: int, rows: int) -> None:
@@ -219,7 +219,8 @@ def metrics(lab: Lab) -> None:
         expect(secret not in page, "neither keys nor addresses of peers are told")
     done = right.where.run("curl", "-sS", "-m", "2", "http://192.0.2.1:9586/metrics", check=False)
     expect(done.code != 0, "other machines do not reach it")
-    done = left.where.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Host: evil", url)
+    argv = ("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Host: evil", url)
+    done = left.where.run(*argv)
     expect(done.out == "403", f"nor a page in a browser by a name of its own: {done.out}")
     if promtool := shutil.which("promtool"):
         left.where.run(promtool, "check", "metrics", stdin=page)
@@ -230,7 +231,7 @@ def metrics(lab: Lab) -> None:
 
 @scenario(seconds=60)
 def metrics_on_a_socket(lab: Lab) -> None:
-    """A unix socket, for users without rights too, gone with the interface; a taken port is told."""
+    """A unix socket, for users without rights too, gone with the interface; a taken port."""
     folder = lab.dir / "sockets"
     folder.mkdir(mode=0o755)
     path = folder / "adit.metrics"
@@ -258,13 +259,14 @@ def metrics_under_attack(lab: Lab) -> None:
     """Clients that hold on, dribble or never read: scrapes, the tunnel and the CLI go on."""
     left, _right = two(lab, f"127.0.0.1:{METRICS_PORT}")
     url = f"http://127.0.0.1:{METRICS_PORT}/metrics"
+    words = (b"", b"GET /met", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     held = []
     with inside(left.where):
         for i in range(200):
             client = socket.create_connection(("127.0.0.1", METRICS_PORT))
             client.setblocking(False)
             with contextlib.suppress(OSError):
-                client.send((b"", b"GET /met", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")[i % 3])
+                client.send(words[i % 3])
             held.append(client)
     started = time.monotonic()
     expect("adit_interface_info" in scrape(left.where, url), "a scrape works")
