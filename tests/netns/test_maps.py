@@ -229,6 +229,10 @@ def the_last_tunnel_puts_parameters_back(lab: Lab) -> None:
     def parameters() -> list[str]:
         return [net.server.run("cat", f"/proc/sys/{path}").out.strip() for path in SHARED]
 
+    def changes() -> int:
+        log = net.server.dir / "run" / f"{server.name}.log"
+        return sum(log.read_text().count(f"{path} = 1") for path in SHARED)
+
     server.down()
     before = parameters()
     expect(before == ["0", "0", "0"], f"down has put them back: {before}")
@@ -246,10 +250,13 @@ def the_last_tunnel_puts_parameters_back(lab: Lab) -> None:
         if kill:
             server.crash()
             server.up()
+        written = changes()
         first.down()
         expect(parameters() == ["1", "1", "1"], f"the second tunnel needs them: {parameters()}")
         ping(net.nas, "10.10.0.1", timeout=40)
         expect(fetches(net, 18080) == web.sha256, "and works")
+        # It would have put them right by itself, after a moment without.
+        expect(changes() == written, "they have not been away")
         server.down()
         expect(parameters() == before, f"the last one puts them back: {parameters()}")
 
