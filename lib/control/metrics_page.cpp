@@ -39,7 +39,7 @@ void addInterface(Page& page, const DeviceSnapshot& device, const Labels& labels
               device.suiteSpeeds[static_cast<std::size_t>(suite)] * kMega);
   }
   metrics::Family& trouble = page.family("adit_handshake_trouble", Kind::Gauge,
-                                         "1 while handshakes fail for a reason that is known.");
+                                         "Handshakes fail for a reason that is known; always 1.");
   for (const TroubleSnapshot& one : device.troubles) {
     trouble.add(with(with(labels, "kind", one.kind), "name", one.peer), std::uint64_t{1});
   }
@@ -74,7 +74,8 @@ void addPeer(Page& page, const PeerSnapshot& peer, const Labels& labels) {
 }
 
 void addMap(Page& page, const MapSnapshot& map, const Labels& labels) {
-  page.family("adit_map_active", Kind::Gauge, "1 while the mapping is in the kernel's rules.")
+  page.family("adit_map_active", Kind::Gauge,
+              "Whether the mapping is in the kernel's rules: 1 or 0.")
       .add(labels, std::uint64_t{map.active ? 1U : 0U});
   if (!map.usage) return;
   const nat::MapUsage& usage = *map.usage;

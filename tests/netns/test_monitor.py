@@ -120,7 +120,7 @@ def live_view(lab: Lab) -> None:
             check_frame(screen, 80, 24)
             screen.resize(60, 12)
             os.kill(screen.pid, signal.SIGWINCH)
-            wait_until(lambda: len(screen.frame()) <= 12, 5, "it follows the size")
+            wait_until(lambda: max(map(len, screen.frame())) <= 60, 5, "it follows the size")
             check_frame(screen, 60, 12)
         if end:
             os.write(screen.master, end.encode())

@@ -46,7 +46,7 @@ void say(const UniqueFd& fd, std::string_view text) {
 
 struct Server {
   Server() {
-    auto listener = listenForScrapes({*Endpoint::parse("127.0.0.1:0"), ""});
+    auto listener = listenForScrapes({Endpoint{IpAddress::parse("127.0.0.1").value(), 0, 0}, ""});
     REQUIRE(listener);
     sockaddr_storage address{};
     socklen_t length = sizeof(address);
