@@ -49,28 +49,25 @@ def fresh_tree(target: Path) -> None:
     archive = CACHE / "bookworm.tar"
     if not archive.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        mirror = next((word for line in _sources() for word in line.split()
-                       if word.startswith("http")), "http://deb.debian.org/debian")
         with tempfile.TemporaryDirectory(dir=CACHE) as name:
             run("debootstrap", "--variant=minbase", f"--include={','.join(INCLUDED)}", "bookworm",
-                f"{name}/tree", mirror)
+                f"{name}/tree", mirror())
             run("tar", "-C", f"{name}/tree", "-cf", f"{name}/tar", ".")
             os.rename(f"{name}/tar", archive)
     target.mkdir()
     run("tar", "-C", str(target), "-xf", str(archive))
-    # Where this machine's packages come from.
-    for path in ("/etc/apt/sources.list", "/etc/apt/sources.list.d", "/etc/apt/apt.conf.d",
-                 "/etc/apt/keyrings", "/etc/apt/preferences.d", "/etc/resolv.conf", "/etc/hosts"):
-        if os.path.isdir(path):
-            shutil.copytree(path, f"{target}{path}", dirs_exist_ok=True)
-        elif os.path.exists(path):
-            shutil.copy(path, f"{target}{path}")
+    # Packages come from where this machine has them from.
+    (target / "etc/apt/sources.list").write_text(f"deb {mirror()} bookworm main\n")
+    shutil.copytree("/etc/apt/apt.conf.d", target / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+    for path in ("etc/resolv.conf", "etc/hosts"):
+        shutil.copy(f"/{path}", target / path)
 
 
-def _sources() -> list[str]:
-    files = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
-    lines = [line for file in files if file.is_file() for line in file.read_text().splitlines()]
-    return [line for line in lines if "security" not in line and not line.startswith("#")]
+def mirror() -> str:
+    """This machine's own for Debian 12, as apt knows it."""
+    done = run("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages",
+               "Label: Debian", "Codename: bookworm")
+    return next(iter(done.stdout.split()), "http://deb.debian.org/debian")
 
 
 class Tree:
