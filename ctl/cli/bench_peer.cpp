@@ -141,8 +141,8 @@ Result<Target> mappedTarget(const PeerArguments& arguments, const std::optional<
   const auto own = sourceTowards(known->peer.endpoint->address);
   if (!own) return tl::unexpected(own.error());
   notes.push_back(
-      fmt::format("the mapped port was asked from the server itself (Hairpin); from a client "
-                  "outside: adit bench {} --layers mapped --mapped PUBLIC-ADDRESS:{}",
+      fmt::format("the mapped port is asked from the server itself, which needs Hairpin = on; from "
+                  "a client outside: adit bench {} --layers mapped --mapped PUBLIC-ADDRESS:{}",
                   inside.toString(), *port));
   return Target{own->toString(), *port};
 }

@@ -184,7 +184,8 @@ def tunnels(lab: Lab) -> tuple[Adit, Adit]:
     net = pair(lab)
     left_spec, right_spec = ends.specs(f"{net.right_address}:{ends.PORT}")
     left_spec.extra.append("Public = eth0")
-    left_spec.maps.append(["Listen = tcp/15201", f"To = right:{IPERF_PORT}", "Source = masquerade"])
+    target = [f"To = right:{IPERF_PORT}", "Source = masquerade", "Hairpin = on"]
+    left_spec.maps.append(["Listen = tcp/15201", *target])
     left = Adit(net.left, lab.device("l"), left_spec)
     right = Adit(net.right, lab.device("r"), right_spec)
     right.up()
