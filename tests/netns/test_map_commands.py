@@ -16,6 +16,7 @@ from lab import (
     WebServer,
     expect,
     main,
+    ping,
     progress,
     scenario,
     wait_until,
@@ -41,7 +42,7 @@ def rules(tunnel: Adit) -> str:
     return tunnel.where.run(*argv).out
 
 
-@scenario(seconds=60)
+@scenario(seconds=90)
 def add_and_del_on_the_server(lab: Lab) -> None:
     """Each obeyed by the next packet, kept over down and up, and the person's file untouched."""
     net, server, _nas = served_home(lab)
@@ -63,7 +64,8 @@ def add_and_del_on_the_server(lab: Lab) -> None:
 
     server.down()
     server.up()
-    wait_until(lambda: fetches(net, 18090, timeout=2) == web.sha256, 20, "it is kept")
+    ping(net.nas, "10.10.0.1", timeout=40)
+    expect(fetches(net, 18090) == web.sha256, "it is kept")
     change(server, "del", "18090/tcp")
     expect(fetches(net, 18090, timeout=2) is None, "gone with the next packet")
     expect(fetches(net, 18080) == web.sha256, "the file's own stays")

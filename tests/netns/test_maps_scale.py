@@ -163,7 +163,7 @@ def changes_under_traffic(lab: Lab) -> None:
     server.write()
     server.cli("reload", server.name)
     IperfServer(net.nas)
-    argv = iperf_argv(net.server_address, seconds=30, udp_rate="4M", length=1000)
+    argv = iperf_argv(net.server_address, seconds=60, udp_rate="4M", length=1000)
     flow = net.client.start(*argv, log="iperf")
     wait_until(lambda: "udp" in str(server.status()["maps"]), 5, "status")
     base = list(server.spec.maps)
