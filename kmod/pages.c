@@ -64,8 +64,8 @@ void adit_pages_init(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		INIT_DELAYED_WORK(&per_cpu(adit_page_rings, cpu)[ADIT_RING_TX].trim, trim);
-		INIT_DELAYED_WORK(&per_cpu(adit_page_rings, cpu)[ADIT_RING_RX].trim, trim);
+		INIT_DELAYED_WORK(&per_cpu(adit_page_rings[ADIT_RING_TX], cpu).trim, trim);
+		INIT_DELAYED_WORK(&per_cpu(adit_page_rings[ADIT_RING_RX], cpu).trim, trim);
 	}
 }
 
@@ -74,8 +74,8 @@ void adit_pages_exit(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		free_ring(&per_cpu(adit_page_rings, cpu)[ADIT_RING_TX]);
-		free_ring(&per_cpu(adit_page_rings, cpu)[ADIT_RING_RX]);
+		free_ring(&per_cpu(adit_page_rings[ADIT_RING_TX], cpu));
+		free_ring(&per_cpu(adit_page_rings[ADIT_RING_RX], cpu));
 	}
 }
 
