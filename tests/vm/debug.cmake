@@ -56,7 +56,7 @@ foreach(kernel uml kasan kcsan)
     -- python3 tests/vm/run_scenarios.py ${scenarios})
 endforeach()
 
-# sparse and checkpatch, and clang as another compiler.
+# sparse and checkpatch.
 add_test(NAME "debug: the module's source"
   COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/debug/check_source.py
     --skip --build-dir ${CMAKE_BINARY_DIR})

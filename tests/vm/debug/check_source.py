@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads kmod/ with the kernel's own tools: sparse and checkpatch, and clang as another compiler.
+"""Reads kmod/ with the kernel's own tools: sparse and checkpatch.
 
-check_source.py [--build-dir DIR] [--skip] [checkpatch|sparse|clang...]. Everything without a name.
+check_source.py [--build-dir DIR] [--skip] [checkpatch|sparse...]. Everything without a name.
 What one of them says of a file of ours fails the test; of the kernel's own headers nothing is said.
 
-Source: the kernel's Documentation/dev-tools/sparse.rst, checkpatch.rst, kbuild/llvm.rst.
+Source: the kernel's Documentation/dev-tools/sparse.rst and checkpatch.rst.
 """
 
 from __future__ import annotations
@@ -92,14 +92,7 @@ def sparse(build: Path) -> list[str]:
     return complaints
 
 
-def clang(build: Path) -> list[str]:
-    need({"clang": "clang", "ld.lld": "lld", "llvm-ar": "llvm"})
-    code, output = make("6.12", build / "clang-6.12", "LLVM=1")
-    print("clang: 6.12")
-    return output.splitlines() if code != 0 else []
-
-
-CHECKS = {check.__name__: check for check in (checkpatch, sparse, clang)}
+CHECKS = {check.__name__: check for check in (checkpatch, sparse)}
 
 
 def main() -> int:
