@@ -147,6 +147,9 @@ class Log(unittest.TestCase):
         self.assertTrue(kmsg.emulator_failed(f"fine\n{defect}\nKernel panic - not syncing"))
         self.assertTrue(kmsg.emulator_failed("[    3.0] int3: 0000 [#1] PREEMPT SMP NOPTI"))
         self.assertFalse(kmsg.emulator_failed(f"WARNING: CPU: 0\n{defect}"))
+        double = "[ 62.5] Oops: double fault: 0000 [#1] PREEMPT SMP\n[ 62.6] RSP: 0018:ff EFLAGS: "
+        self.assertTrue(kmsg.emulator_failed(double + "3d53e242"))
+        self.assertFalse(kmsg.emulator_failed(double + "00010246"))
         self.assertFalse(kmsg.emulator_failed("Kernel panic - not syncing: sysrq"))
 
     def test_excerpt_begins_at_the_trouble(self) -> None:

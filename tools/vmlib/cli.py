@@ -169,7 +169,7 @@ def _boot(machine: Callable[[], Machine], shell: bool = False) -> Outcome:
         outcome = one.interactive() if shell else one.run()
         if outcome.status is not None or not kmsg.emulator_failed(outcome.console):
             break
-        say(f"QEMU's known defect (int3); {'starting again' if left else 'giving up'}")
+        say(f"QEMU's known defect; {'starting again' if left else 'giving up'}")
     return outcome
 
 

@@ -6,7 +6,6 @@ and freed; its references; namespaces; and all of the kernel's caches of memory.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
@@ -77,35 +76,36 @@ class Probes:
             self.command("-:adit/\n")
 
 
-def in_use(cache: Path) -> int:
-    """A cache's objects. All of a slab that a processor allocates from count as used, so none may be.
+class Caches:
+    """Objects in use of each cache that a network driver can fill.
 
-    Opening a file allocates, and so does a write as much as it is long: both are kept away from
-    between the cleaning up and the look.
+    All of a slab that a processor allocates from count as used, so none may be: nothing may be
+    allocated between the cleaning up and the look. Opening a file allocates, and what closing it
+    frees waits for seconds, hence all are open from the beginning; a write allocates as much as it
+    is long.
     """
-    away = "1" if cache.name != "kmalloc-8" else "1".ljust(3000)
-    shrink, count = os.open(cache / "shrink", os.O_WRONLY), os.open(cache / "objects", os.O_RDONLY)
-    try:
-        looks = []
-        for _ in range(LOOKS):
-            os.write(shrink, away.encode())
-            looks.append(int(os.pread(count, 100, 0).split()[0]))
-        return min(looks)
-    finally:
-        os.close(shrink)
-        os.close(count)
 
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[int, int]] = {}
+        for path in SLAB.iterdir():
+            if path.is_symlink() and not path.name.startswith("net_namespace"):
+                continue
+            if re.match(r"(kmalloc|net_namespace|skbuff|UDP|dst|ip|sock|pid_)", path.name):
+                self.files[path.name] = (os.open(path / "shrink", os.O_WRONLY),
+                                         os.open(path / "objects", os.O_RDONLY))
 
-def objects() -> dict[str, int]:
-    """Objects in use of each cache that a network driver can fill."""
-    found = {}
-    for path in SLAB.iterdir():
-        if path.is_symlink() and not path.name.startswith("net_namespace"):
-            continue
-        if re.match(r"(kmalloc|net_namespace|skbuff|UDP|dst|ip|sock|pid_)", path.name):
-            with contextlib.suppress(OSError):
-                found[path.name] = in_use(path)
-    return found
+    def objects(self) -> dict[str, int]:
+        return {name: min(self.look(name) for _ in range(LOOKS)) for name in self.files}
+
+    def look(self, name: str) -> int:
+        shrink, count = self.files[name]
+        os.write(shrink, b"1" if name != "kmalloc-8" else b"1".ljust(3000))
+        return int(os.pread(count, 100, 0).split()[0])
+
+    def close(self) -> None:
+        for pair in self.files.values():
+            for file in pair:
+                os.close(file)
 
 
 def references() -> int:
@@ -137,6 +137,7 @@ def life_cycles(net: Topology) -> None:
     count = int(os.environ.get("ADIT_TEST_CYCLES") or (1000 if full_run() else 50))
     net.close()
     probes = Probes()
+    caches = Caches()
     try:
         # Always looked at without namespaces: what a living one holds differs from one to the next.
         cycles(net, WARM_UP)
@@ -144,7 +145,7 @@ def life_cycles(net: Topology) -> None:
         before = references(), namespaces()
         alive = probes.alive()  # less than none when what lived before was freed since
         begin = time.monotonic()
-        grown = [growth(net, math.ceil(count / PARTS)) for _ in range(PARTS)]
+        grown = [growth(net, caches, math.ceil(count / PARTS)) for _ in range(PARTS)]
         print(f"  {count} cycles in {time.monotonic() - begin:.0f} s", flush=True)
         assert not set.intersection(*map(set, grown)), (
             grown, probes.available and probes.counts())
@@ -156,6 +157,7 @@ def life_cycles(net: Topology) -> None:
         net.__init__()  # type: ignore[misc]
         assert ping(net.a, net.b.inner()) is False  # it has no keys yet
     finally:
+        caches.close()
         probes.close()
 
 
@@ -165,18 +167,19 @@ def cycles(net: Topology, count: int) -> None:
         cycle(net, number)
 
 
-def growth(net: Topology, count: int) -> dict[str, int]:
+def growth(net: Topology, caches: Caches, count: int) -> dict[str, int]:
     """The caches that `count` lives have left with more than an object for every second life."""
-    before = objects()
+    before = caches.objects()
     cycles(net, count)
 
     def grown() -> dict[str, int]:
-        now = objects()
+        now = caches.objects()
         found = {name: now[name] - before.get(name, 0) for name in now}
         return {name: more for name, more in found.items()
                 if more > (0 if name == "net_namespace" else max(4, count // 2))}
 
-    until(lambda: not grown(), 20)
-    left = grown()
+    end = time.monotonic() + 20
+    while (left := grown()) and time.monotonic() < end:
+        time.sleep(2)
     print(f"  after {count} cycles: {left}", flush=True)
     return left

@@ -30,7 +30,7 @@ def endpoint_follows_authenticated_packets_only(net: Topology) -> None:
     net.add_keys()
     assert ping(net.a, net.b.inner())
     ip("-n mod-a address add 10.8.0.77/24 dev wire")
-    assert send_raw(net, b"\4\0\0\0" + struct.pack("<I", 3) + bytes(40), "10.8.0.77")
+    assert send_raw(net, b"\4\0\0\0" + struct.pack("<IQ", 3, 1 << 20) + bytes(32), "10.8.0.77")
     assert until(lambda: net.b.drops()["AUTHENTICATION"] == 1)
     assert source_of(net.b) == (net.a.wire(), PORT)
     set_port(net.a, 4444)

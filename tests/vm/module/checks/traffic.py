@@ -4,6 +4,7 @@ counted exactly."""
 from __future__ import annotations
 
 import os
+import struct
 
 from adit_genl import C, namespace
 from topology import Host, Topology, ip, run_in
@@ -107,7 +108,7 @@ def byte_counters_are_exact(net: Topology) -> None:
         seen = sum(len(outer.payload) for outer in wire.drain() if outer.payload[:1] == b"\4")
     assert seen == sent[1], (seen, sent)
     # Refused datagrams are no traffic.
-    send_raw(net, b"\4\0\0\0\3\0\0\0" + bytes(40))
+    send_raw(net, b"\4\0\0\0\3\0\0\0" + struct.pack("<Q", 1 << 20) + bytes(32))
     assert until(lambda: net.b.drops()["AUTHENTICATION"] == 1)
     assert totals(net.b)["RX"] == sent
     assert net.b.peer_number_of("LAST_RECEIVE") > 0
