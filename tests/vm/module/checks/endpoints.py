@@ -83,10 +83,18 @@ def sticky_source_address_v6(net: Topology) -> None:
 
 
 def link_local(netns: str) -> str:
-    done = run_in(netns, "ip", "-j", "-6", "address", "show", "dev", "wire", "scope", "link",
-                  capture_output=True, check=True)
-    found = (item for link in json.loads(done.stdout) for item in link["addr_info"])
-    return next(item["local"] for item in found if "local" in item)
+    """The wire's, once it has one that is known to be its own."""
+    found: list[str] = []
+
+    def ready() -> bool:
+        done = run_in(netns, "ip", "-j", "-6", "address", "show", "dev", "wire", "scope", "link",
+                      "-tentative", capture_output=True, check=True)
+        found[:] = (item["local"] for link in json.loads(done.stdout)
+                    for item in link.get("addr_info", ()) if "local" in item)
+        return bool(found)
+
+    assert until(ready), netns
+    return found[0]
 
 
 @test
