@@ -49,11 +49,12 @@ Result<Figures> runIperf(const IperfRun& run, const Target& target, const Interr
   return figures;
 }
 
-/// A server that serves somebody, or is between two clients: it closes its socket for a moment.
-/// Layers may share it.
+/// A server that serves somebody, or is between two clients: it closes its socket for a moment,
+/// with who waits in it. Layers may share it.
 bool mayPass(const Error& reason, bool answeredBefore) {
-  const bool refused = reason.message.find("refused") != std::string::npos;
-  return isBusy(reason) || (answeredBefore && isUnreachable(reason) && refused);
+  const bool closed = reason.message.find("refused") != std::string::npos ||
+                      reason.message.find("reset by peer") != std::string::npos;
+  return isBusy(reason) || (answeredBefore && isUnreachable(reason) && closed);
 }
 
 void measure(StepResult& result, const Target& target, bool answeredBefore,
