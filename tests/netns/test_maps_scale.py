@@ -34,6 +34,7 @@ from lab import (
     scenario,
     wait_until,
 )
+from lab.process import PATIENCE
 from lab.served import fetches, served_home
 
 PEERS = 200
@@ -163,7 +164,8 @@ def changes_under_traffic(lab: Lab) -> None:
     server.write()
     server.cli("reload", server.name)
     IperfServer(net.nas)
-    argv = iperf_argv(net.server_address, seconds=60, udp_rate="4M", length=1000)
+    # It has to last longer than the hundred changes, which take minutes under emulation.
+    argv = iperf_argv(net.server_address, seconds=60 * PATIENCE, udp_rate="4M", length=1000)
     flow = net.client.start(*argv, log="iperf")
     wait_until(lambda: "udp" in str(server.status()["maps"]), 5, "status")
     base = list(server.spec.maps)

@@ -34,7 +34,7 @@ WANTED = (
     "net/xfrm/*",
 )
 UNWANTED = (
-    *("*/ipvs/*", "*/ipset/*", "*/xt_*", "*/ip_tables.ko", "*/ip6_tables.ko", "*/iptable_*"),
+    *("*/ipvs/*", "*/ipset/*", "*/xt_[!ct]*", "*/ip_tables.ko", "*/ip6_tables.ko", "*/iptable_*"),
     *("*/ip6table_*", "*/ipt_*", "*/ip6t_*", "*/arp*table*", "*/ebt*", "*/br_netfilter.ko"),
     *("*test*", "lib/raid6/*", "lib/zstd/*", "crypto/async_tx/*", "*/ila/*", "*/tcp_[!b]*"),
     *("crypto/*fish*", "crypto/cast*", "crypto/camellia*", "crypto/serpent*", "arch/*/cast*"),
