@@ -7,6 +7,7 @@ source is the address that was asked). Each client is printed on one line.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 
@@ -47,8 +48,9 @@ def serve(address: str, port: int, way: str) -> None:
                 except TimeoutError:
                     continue
         # What recvmsg() delivers as the destination, sendmsg() takes as the source (ip(7)); for
-        # IPv4 the field ipi_spec_dst is filled with it already.
-        service.sendmsg([data], control if way == "pktinfo" else [], 0, client)
+        # IPv4 the field ipi_spec_dst is filled with it already. A route can be missing for a moment.
+        with contextlib.suppress(OSError):
+            service.sendmsg([data], control if way == "pktinfo" else [], 0, client)
 
 
 def udp_service(where: Namespace, address: str, port: int, way: str = "plain") -> Process:
