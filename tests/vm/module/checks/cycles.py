@@ -93,6 +93,7 @@ class Caches:
             if re.match(r"(kmalloc|net_namespace|skbuff|UDP|dst|ip|sock|pid_)", path.name):
                 self.files[path.name] = (os.open(path / "shrink", os.O_WRONLY),
                                          os.open(path / "objects", os.O_RDONLY))
+        self.objects()  # the first reading gives each file its buffer
 
     def objects(self) -> dict[str, int]:
         return {name: min(self.look(name) for _ in range(LOOKS)) for name in self.files}
