@@ -70,6 +70,9 @@ class Probes:
         counts = self.counts()
         return {name: counts[f"{name}_made"] - counts[f"{name}_freed"] for name in LIVES}
 
+    def none_more_than(self, before: dict[str, int]) -> bool:
+        return all(number <= before[name] for name, number in self.alive().items())
+
     def close(self) -> None:
         if self.available:
             (TRACING / "events/adit/enable").write_text("0")
@@ -142,9 +145,9 @@ def life_cycles(net: Topology) -> None:
     try:
         # Always looked at without namespaces: what a living one holds differs from one to the next.
         cycles(net, WARM_UP)
-        time.sleep(2)
+        # Less than none where what lived before was freed since, which can take some seconds.
+        alive = settled(probes)
         before = references(), namespaces()
-        alive = probes.alive()  # less than none when what lived before was freed since
         begin = time.monotonic()
         grown = [growth(net, caches, math.ceil(count / PARTS)) for _ in range(PARTS)]
         print(f"  {count} cycles in {time.monotonic() - begin:.0f} s", flush=True)
@@ -152,7 +155,7 @@ def life_cycles(net: Topology) -> None:
             grown, probes.available and probes.counts())
         assert (references(), namespaces()) == before
         if probes.available:
-            assert until(lambda: probes.alive() == alive), (alive, probes.counts())
+            assert until(lambda: probes.none_more_than(alive)), (alive, probes.counts())
             assert probes.counts()["peer_made"] >= 2 * count
             print(f"  {probes.counts()}", flush=True)
         net.__init__()  # type: ignore[misc]
@@ -166,6 +169,16 @@ def cycles(net: Topology, count: int) -> None:
     for number in range(count):
         net.__init__()  # type: ignore[misc]
         cycle(net, number)
+
+
+def settled(probes: Probes) -> dict[str, int]:
+    """What is alive, when that has not changed for five seconds."""
+    seen, since = probes.alive(), time.monotonic()
+    while time.monotonic() < since + 5:
+        time.sleep(0.5)
+        if (now := probes.alive()) != seen:
+            seen, since = now, time.monotonic()
+    return seen
 
 
 def growth(net: Topology, caches: Caches, count: int) -> dict[str, int]:
