@@ -39,7 +39,7 @@ class FakePeer {
     return seal(std::move(plain), counter_++);
   }
 
-  /// The plaintext, or nothing when the datagram is not of this session.
+  /// The plaintext, or nothing when the datagram belongs to another session.
   [[nodiscard]] std::optional<std::vector<std::uint8_t>> open(
       const std::vector<std::uint8_t>& datagram) {
     if (datagram.size() < 32 || datagram[0] != ADIT_MESSAGE_DATA ||

@@ -168,7 +168,7 @@ TEST_CASE("every kind of bad datagram is counted for what it is", "[root][plane]
   auto changed = good;
   changed[1] = 3;  // no such suite
   f.mustDrop(changed, Drop::Malformed);
-  changed[1] = 1;  // not this session's suite
+  changed[1] = 1;  // a suite that the session does not have
   f.mustDrop(changed, Drop::Malformed);
   changed = good;
   changed[3] = 1;  // reserved
