@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/table.hpp"
+
 namespace adit::cli {
 namespace {
 
@@ -10,32 +12,11 @@ using bench::Report;
 using bench::Step;
 using bench::StepResult;
 using Json = nlohmann::ordered_json;
-using Row = std::vector<std::string>;
 
 /// Of those that a table shows.
 constexpr std::size_t kShownCores = 4;
 /// Columns before this one are words, and the others numbers.
 constexpr std::size_t kFirstNumber = 2;
-
-/// Columns as wide as their widest cell, numbers to the right, the last one as it is. A row may be
-/// shorter: its last cell then ends where it ends.
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      text += i < kFirstNumber ? fmt::format("{:<{}}  ", row[i], widths[i])
-                               : fmt::format("{:>{}}  ", row[i], widths[i]);
-    }
-    text += row.back() + '\n';
-  }
-  return text;
-}
 
 std::string noResult(const Error& reason) {
   return fmt::format("no result: {}", reason.message);
@@ -141,7 +122,7 @@ std::string formatReport(const Report& report) {
   for (const StepResult& result : report.results) {
     rows.push_back(resultRow(report, result));
   }
-  text += table(rows) + '\n' + ceilingText(report);
+  text += table(rows, kFirstNumber) + '\n' + ceilingText(report);
   for (const std::string& note : report.notes) {
     text += fmt::format("note: {}\n", note);
   }
@@ -165,7 +146,7 @@ std::string formatComparison(const Report& before, const Report& after) {
     explain(each.step, "after", each.after);
   }
   std::string text = fmt::format("Mbit/s, before ({}) and after ({})\n\n{}{}", before.started,
-                                 after.started, table(rows), reasons);
+                                 after.started, table(rows, kFirstNumber), reasons);
   for (const std::string& line : bench::differences(before, after)) {
     text += fmt::format("note: differs too: {}\n", line);
   }

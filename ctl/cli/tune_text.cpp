@@ -5,34 +5,17 @@
 #include <charconv>
 #include <cmath>
 
+#include "cli/table.hpp"
+
 namespace adit::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Row = std::vector<std::string>;
 
 /// Values of the kernel have tabs between numbers.
 std::string onOneLine(std::string text) {
   std::ranges::replace(text, '\t', ' ');
   return text.empty() ? "-" : text;
-}
-
-/// Columns as wide as their widest cell; the last one ends where it ends.
-std::string table(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      text += fmt::format("{:<{}}  ", row[i], widths[i]);
-    }
-    text += row.back() + '\n';
-  }
-  return text;
 }
 
 std::string_view outcomeName(tune::Outcome outcome) {
