@@ -11,7 +11,7 @@ static const char *const suite_names[ADIT_SUITE_COUNT] = {
 	[ADIT_SUITE_AES_128_GCM] = "aes-128-gcm",
 };
 
-int adit_crypto_init(void)
+int __init adit_crypto_init(void)
 {
 	return adit_gcm_init();
 }

@@ -31,13 +31,16 @@ struct gcm_scratch {
 
 static DEFINE_PER_CPU(struct gcm_scratch, gcm_scratch);
 static unsigned int request_size;
+/* Known once the module is loaded: a search for a driver that is not there calls modprobe. */
+static bool has_internal __ro_after_init = true;
 
 static struct crypto_aead *allocate(void)
 {
-	struct crypto_aead *gcm;
+	struct crypto_aead *gcm = ERR_PTR(-ENOENT);
 
-	gcm = crypto_alloc_aead("__gcm(aes)", CRYPTO_ALG_INTERNAL,
-				CRYPTO_ALG_INTERNAL | CRYPTO_ALG_ASYNC);
+	if (has_internal)
+		gcm = crypto_alloc_aead("__gcm(aes)", CRYPTO_ALG_INTERNAL,
+					CRYPTO_ALG_INTERNAL | CRYPTO_ALG_ASYNC);
 	if (IS_ERR(gcm))
 		gcm = crypto_alloc_aead("gcm(aes)", 0, CRYPTO_ALG_ASYNC);
 	return gcm;
@@ -56,7 +59,7 @@ static void free_requests(void)
 	request_size = 0;
 }
 
-int adit_gcm_init(void)
+int __init adit_gcm_init(void)
 {
 	struct gcm_scratch *scratch;
 	struct crypto_aead *gcm;
@@ -67,6 +70,7 @@ int adit_gcm_init(void)
 	/* A kernel without it can still do suite 0. */
 	if (IS_ERR(gcm))
 		return 0;
+	has_internal = crypto_aead_alg(gcm)->base.cra_flags & CRYPTO_ALG_INTERNAL;
 	size = max_t(unsigned int, sizeof(struct aead_request) + crypto_aead_reqsize(gcm),
 		     MIN_REQUEST_SIZE);
 	crypto_free_aead(gcm);

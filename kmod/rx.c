@@ -61,6 +61,9 @@ void adit_rx_purge(struct adit_device *adit)
 		queue = per_cpu_ptr(adit->rx_queues, cpu);
 		skb_queue_purge(&queue->packets);
 		queue->bytes = 0;
+		if (queue->rx.waits)
+			adit_rx_super_drop(&queue->rx.super);
+		queue->rx.waits = false;
 	}
 }
 
@@ -249,15 +252,22 @@ int adit_rx_poll(struct napi_struct *napi, int budget)
 
 	rx->now = adit_now();
 	rcu_read_lock();
-	adit_rx_super_init(&rx->super, rx->adit, napi);
+	if (!rx->waits)
+		adit_rx_super_init(&rx->super, rx->adit, napi);
 	while (work < budget && (skb = pop(queue)) != NULL) {
 		work += DIV_ROUND_UP(datagrams_of(skb), DATAGRAMS_PER_UNIT);
 		handle_outer(rx, skb);
 		consume_skb(skb);
 	}
-	adit_rx_super_flush(&rx->super);
+	/*
+	 * A device passes on what it has received in portions, and has its turn again before this
+	 * poll. What continues the super-packet may be in the next one.
+	 */
+	rx->waits = work > 0 && adit_rx_super_is_open(&rx->super);
+	if (!rx->waits)
+		adit_rx_super_flush(&rx->super);
 	rcu_read_unlock();
-	if (work < budget)
-		napi_complete_done(napi, work);
+	if (work < budget && napi_complete_done(napi, work) && rx->waits)
+		napi_schedule(napi);
 	return min(work, budget);
 }

@@ -20,6 +20,7 @@ struct sock;
 struct adit_rx {
 	struct adit_device *adit;
 	s64 now; /* when the poll began */
+	bool waits; /* it keeps a super-packet for the next poll, which comes at once */
 
 	/* The outer packet whose datagrams are handled. */
 	struct sk_buff *outer;

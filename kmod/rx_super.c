@@ -401,6 +401,13 @@ static void set_offload(struct adit_rx_super *super, struct sk_buff *skb, unsign
 	adit_count(super->adit, ADIT_COUNTER_RX_INNER_SUPER, 1);
 }
 
+void adit_rx_super_drop(struct adit_rx_super *super)
+{
+	while (super->fragment_count > 0)
+		put_page(super->fragments[--super->fragment_count].page);
+	super->count = 0;
+}
+
 void adit_rx_super_flush(struct adit_rx_super *super)
 {
 	unsigned int ip_header = super->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
@@ -412,10 +419,9 @@ void adit_rx_super_flush(struct adit_rx_super *super)
 		return;
 	skb = napi_alloc_skb(super->napi, super->header_length);
 	if (!skb) {
-		for (i = 0; i < super->fragment_count; i++)
-			put_page(super->fragments[i].page);
 		adit_drop(super->adit, NULL, ADIT_DROP_RECEIVE_FAILED, count);
-		goto reset;
+		adit_rx_super_drop(super);
+		return;
 	}
 	skb_put_data(skb, super->header, super->header_length);
 	for (i = 0; i < super->fragment_count; i++) {
@@ -433,8 +439,4 @@ void adit_rx_super_flush(struct adit_rx_super *super)
 	super->count = 0;
 	super->fragment_count = 0;
 	hand_over(super, skb, super->v6, count, count * super->header_length + super->payload);
-	return;
-reset:
-	super->count = 0;
-	super->fragment_count = 0;
 }

@@ -56,7 +56,15 @@ u8 *adit_rx_super_place(struct adit_rx_super *super, unsigned int length);
 void adit_rx_super_discard(struct adit_rx_super *super);
 /* The text is an IP packet of this length and version that the stack shall have. */
 void adit_rx_super_accept(struct adit_rx_super *super, unsigned int length, bool v6);
+/* Whether something is held back that more packets could continue. */
+static inline bool adit_rx_super_is_open(const struct adit_rx_super *super)
+{
+	return super->count > 0 && !super->closed;
+}
+
 /* Hands over what is held back. */
 void adit_rx_super_flush(struct adit_rx_super *super);
+/* Forgets it; outside of a poll. */
+void adit_rx_super_drop(struct adit_rx_super *super);
 
 #endif
