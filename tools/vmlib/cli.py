@@ -57,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     add("--accel", default="tcg", help="accelerators in order, such as kvm:tcg (tcg)")
     add("--icount", action="store_true", help="one instruction is 1 ns; one processor")
     add("--append", action="append", default=[], metavar="WORDS", help="kernel command line")
+    add("--nic-queues", type=int, default=0, metavar="N", help="a virtio NIC with so many queues")
     add("--qemu", action="append", default=[], metavar="ARG", help="one more for QEMU")
     files = result.add_argument_group("files")
     add = files.add_argument
@@ -198,6 +199,7 @@ def _run(options: argparse.Namespace, machine_class: type[Machine], reader: LogR
         gdb=options.gdb,
         append=options.append,
         qemu=options.qemu,
+        nic_queues=options.nic_queues,
         timeout=options.timeout,
         show_console=options.console,
     )

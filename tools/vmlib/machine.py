@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import selectors
 import shutil
 import signal
@@ -19,6 +20,7 @@ from typing import ClassVar
 from .errors import Unavailable
 
 QEMU = "qemu-system-x86_64"
+TAP = "tap0"
 # After the guest has said "exit", or that its command's time is over.
 END_SECONDS = 60
 PORTS = ("stdout", "stderr", "status", "log", "files")
@@ -39,6 +41,7 @@ class Options:
     gdb: int | None = None
     append: Sequence[str] = ()
     qemu: Sequence[str] = ()
+    nic_queues: int = 0  # of a virtio NIC; 0 is no NIC
     timeout: int = 0
     show_console: bool = False
 
@@ -71,6 +74,26 @@ def _accel(options: Options) -> list[str]:
     return argv
 
 
+def _nic(queues: int) -> list[str]:
+    """A virtio NIC. QEMU gives a card as many queues as what is behind it has: a tap device has."""
+    vectors = 2 * queues + 2  # each queue's two ends, changes of the configuration, the control queue
+    return [
+        *("-netdev", f"tap,id=nic,ifname={TAP},queues={queues},script=no,downscript=no"),
+        *("-device", f"virtio-net-pci,netdev=nic,mq=on,vectors={vectors}"),
+    ]
+
+
+def _with_tap() -> list[str]:
+    """Starts a program in a network namespace of its own, with a tap device that is joined to
+    nothing; both end with the program."""
+    program = shutil.which("unshare")
+    if program is None:
+        raise Unavailable("unshare is missing: apt-get install util-linux")
+    flags = ["--net"] if os.geteuid() == 0 else ["--net", "--map-root-user"]
+    script = f'ip tuntap add {TAP} mode tap multi_queue && ip link set {TAP} up && exec "$@"'
+    return [program, *flags, "sh", "-c", script, "sh"]
+
+
 def command_line(options: Options, kernel: Path, initrd: Path) -> list[str]:
     """QEMU's arguments without the serial line and the ports."""
     program = shutil.which(QEMU)
@@ -85,12 +108,14 @@ def command_line(options: Options, kernel: Path, initrd: Path) -> list[str]:
     cmdline += ["nokaslr"] if options.gdb else []
     cmdline += options.append
     return [
+        *(_with_tap() if options.nic_queues else ()),
         *(program, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", "q35", "-cpu", "max", *_accel(options)),
         *("-smp", "1" if options.icount else str(options.smp), "-m", str(options.memory)),
         *("-kernel", str(kernel), "-initrd", str(initrd), "-append", " ".join(cmdline)),
         *("-device", "isa-debug-exit,iobase=0xf4,iosize=0x04", "-device", "virtio-serial-pci"),
         *(("-gdb", f"tcp:127.0.0.1:{options.gdb}") if options.gdb else ()),
+        *(_nic(options.nic_queues) if options.nic_queues else ()),
         *options.qemu,
     ]
 

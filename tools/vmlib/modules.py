@@ -19,6 +19,7 @@ WANTED = (
     "drivers/net/ifb.ko",
     "drivers/net/tun.ko",
     "drivers/net/veth.ko",
+    "drivers/net/virtio_net.ko",
     "drivers/net/vrf.ko",
     "drivers/net/vxlan/*",
     "drivers/net/wireguard/*",
