@@ -21,6 +21,10 @@ enum adit_control_type {
 	ADIT_CONTROL_SUITES = 1,
 	/* No value: the sender has no offer of the receiver and asks for one. */
 	ADIT_CONTROL_WANTS_ANSWER = 2,
+	/* Of an enrolment peer alone: the public key that joins, and a proof of its private half. */
+	ADIT_CONTROL_JOIN = 3,
+	/* The server's, sealed to that key. */
+	ADIT_CONTROL_JOIN_ANSWER = 4,
 };
 
 struct adit_control_record {
