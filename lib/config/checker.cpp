@@ -230,6 +230,7 @@ void checkPeers(Draft& draft, Diagnostics& diagnostics) {
 void check(Draft& draft, Dialect dialect, Diagnostics& diagnostics) {
   checkInterface(draft, dialect, diagnostics);
   checkPeers(draft, diagnostics);
+  checkInvitations(draft, diagnostics);
   checkMaps(draft, diagnostics);
   checkReplyPath(draft, diagnostics);
   // Among errors these would only distract.
@@ -247,6 +248,9 @@ Outcome finish(Draft& draft, Dialect dialect, Diagnostics& diagnostics) {
     config.tune = std::move(draft.tune);
     for (PeerDraft& peer : draft.peers) {
       config.peers.push_back(std::move(peer.peer));
+    }
+    for (InvitationDraft& invitation : draft.invitations) {
+      config.invitations.push_back(std::move(invitation.invitation));
     }
     for (MapDraft& map : draft.maps) {
       config.maps.push_back(std::move(map.map));

@@ -18,6 +18,8 @@ Outcome finish(Draft& draft, Dialect dialect, Diagnostics& diagnostics);
 /// The parts, one kind of mistake each.
 void checkInterface(Draft& draft, Dialect dialect, Diagnostics& diagnostics);
 void checkPeers(Draft& draft, Diagnostics& diagnostics);
+/// What the sections have in common with peers; after checkPeers().
+void checkInvitations(Draft& draft, Diagnostics& diagnostics);
 void checkMaps(Draft& draft, Diagnostics& diagnostics);
 /// Whether the tunnel carries the real addresses of a mapping's clients; needs checkMaps().
 void checkReplyPath(Draft& draft, Diagnostics& diagnostics);

@@ -65,6 +65,7 @@ class Comparison {
     compareKeys(Section::Interface, "interface", {.interface = &before_.interface},
                 {.interface = &after_.interface});
     comparePeers();
+    compareInvitations();
     compareMaps();
     compareKeys(Section::Tune, "tune", {.tune = &before_.tune}, {.tune = &after_.tune});
     return std::move(diff_);
@@ -97,6 +98,29 @@ class Comparison {
     for (const PeerConfig& peer : before_.peers) {
       if (old.contains(peer.publicKey)) {
         add(Kind::Removed, Section::Peer, peerSubject(peer), "", "removed");
+      }
+    }
+  }
+
+  void compareInvitations() {
+    std::map<crypto::PublicKey, const InvitationConfig*> old;
+    for (const InvitationConfig& invitation : before_.invitations) {
+      old.emplace(invitation.publicKey, &invitation);
+    }
+    for (const InvitationConfig& invitation : after_.invitations) {
+      const std::string subject = "invitation " + invitation.name;
+      const auto found = old.find(invitation.publicKey);
+      if (found == old.end()) {
+        add(Kind::Added, Section::Invitation, subject, "", "added");
+        continue;
+      }
+      compareKeys(Section::Invitation, subject, {.invitation = found->second},
+                  {.invitation = &invitation});
+      old.erase(found);
+    }
+    for (const InvitationConfig& invitation : before_.invitations) {
+      if (old.contains(invitation.publicKey)) {
+        add(Kind::Removed, Section::Invitation, "invitation " + invitation.name, "", "removed");
       }
     }
   }

@@ -36,6 +36,11 @@ struct PeerDraft {
   bool hasPublicKey = false;
 };
 
+struct InvitationDraft {
+  InvitationConfig invitation;
+  SectionKeys keys;
+};
+
 struct MapDraft {
   MapConfig map;
   SectionKeys keys;
@@ -54,6 +59,7 @@ struct Draft {
   bool hasInterface = false;
   std::vector<Location> addressLocations;
   std::vector<PeerDraft> peers;
+  std::vector<InvitationDraft> invitations;
   std::vector<MapDraft> maps;
   TuneConfig tune;
   SectionKeys tuneKeys;
@@ -65,6 +71,7 @@ struct EntryContext {
   Draft& draft;
   /// The section that the line belongs to, where it is one of these.
   PeerDraft* peer = nullptr;
+  InvitationDraft* invitation = nullptr;
   MapDraft* map = nullptr;
   Dialect dialect = Dialect::Adit;
   Diagnostics& diagnostics;

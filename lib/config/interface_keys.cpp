@@ -258,6 +258,22 @@ Lines formatPublic(const SectionView& v) {
   return textLines(v.interface->publicInterface);
 }
 
+void parsePublicEndpoint(const EntryContext& c) {
+  forEachItem(c, Separator::Comma, [&](const Item& item) {
+    const auto endpoint = parseEndpoint(item.text);
+    if (!endpoint) {
+      c.error(item.offset + endpoint.error().offset, endpoint.error().message);
+    } else if (!endpoint->zone.empty()) {
+      c.error(item.offset, "a link-local address cannot be reached from outside");
+    } else {
+      interfaceOf(c).publicEndpoints.push_back(*endpoint);
+    }
+  });
+}
+Lines formatPublicEndpoint(const SectionView& v) {
+  return joined(v.interface->publicEndpoints);
+}
+
 void parseBind(const EntryContext& c) {
   c.store(parseAddress(c.value), interfaceOf(c).bindAddress);
 }
@@ -322,6 +338,9 @@ constexpr auto kKeys = std::to_array<KeySpec>({
      formatExtensions},
     {"Public", Repeat::Once, Text::Strict, false, false, "INTERFACE",
      "the interface of the default route", parsePublic, formatPublic},
+    {"PublicEndpoint", Repeat::List, Text::Strict, false, false, "HOST:PORT | [IPv6]:PORT, …",
+     "the public interface's addresses, with ListenPort", parsePublicEndpoint,
+     formatPublicEndpoint},
     {"Bind", Repeat::Once, Text::Strict, false, false, "ADDRESS", "every address", parseBind,
      formatBind},
     {"Metrics", Repeat::Once, Text::Strict, false, false, "off | LOOPBACK:PORT | unix:PATH", "off",

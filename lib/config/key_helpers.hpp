@@ -91,6 +91,13 @@ Lines joined(const std::vector<T>& elements) {
   return joinedText(texts);
 }
 
+/// Stores a public key; false where there is none.
+bool storePublicKey(const EntryContext& c, crypto::PublicKey& target);
+
+/// AllowMaps.
+void storeGrants(const EntryContext& c, std::vector<PortGrant>& grants, bool& thirdParty);
+Lines grantLines(const std::vector<PortGrant>& grants, bool thirdParty);
+
 /// Stores the path of a key file; a key in its place is a slip worth naming.
 void storePath(const EntryContext& c, std::string& target);
 

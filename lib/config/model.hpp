@@ -27,7 +27,7 @@ enum class Dialect : std::uint8_t {
   WireGuard,
 };
 
-enum class Section : std::uint8_t { Interface, Peer, Map, Tune };
+enum class Section : std::uint8_t { Interface, Peer, Invitation, Map, Tune };
 
 /// Where something stands in a file. Lines and columns start at 1; columns count bytes. Line 0
 /// stands for something that no file said.
@@ -98,6 +98,8 @@ struct InterfaceConfig {
   bool extensions = true;
   /// The public NIC; empty is the one of the default route.
   std::string publicInterface;
+  /// Where peers reach this server from outside; what tokens of `adit invite` say.
+  std::vector<EndpointName> publicEndpoints;
   /// Address to bind the UDP socket to; nothing is all.
   std::optional<IpAddress> bindAddress;
   /// Where metrics are served; nothing is off.
@@ -126,6 +128,23 @@ struct PeerConfig {
   std::vector<PortGrant> allowMaps;
   /// `AllowMaps` says third-party.
   bool allowThirdParty = false;
+  Location location;
+};
+
+/// A peer to be: `adit invite` writes it, `adit join` completes it (docs/onboarding.md).
+struct InvitationConfig {
+  std::string name;
+  /// Of the enrolment peer, which carries nothing but the enrolment.
+  crypto::PublicKey publicKey;
+  crypto::PresharedKey presharedKey;
+  /// What the new peer's interface gets; as single addresses its AllowedIPs.
+  std::vector<InterfaceAddress> addresses;
+  std::vector<PortGrant> allowMaps;
+  bool allowThirdParty = false;
+  /// Since the Unix epoch.
+  std::chrono::seconds expires{};
+  /// The key that has joined; it is a peer's then.
+  std::optional<crypto::PublicKey> bound;
   Location location;
 };
 
@@ -166,6 +185,7 @@ struct TuneConfig {
 struct Config {
   InterfaceConfig interface;
   std::vector<PeerConfig> peers;
+  std::vector<InvitationConfig> invitations;
   std::vector<MapConfig> maps;
   TuneConfig tune;
 };

@@ -22,17 +22,7 @@ Lines formatName(const SectionView& v) {
 }
 
 void parsePublicKey(const EntryContext& c) {
-  if (const auto bad = checkKeyText(c.value)) {
-    c.error(bad->offset, bad->message);
-    return;
-  }
-  const auto key = crypto::PublicKey::fromBase64(c.value);
-  if (!key || key->isZero()) {
-    c.error(0, "the public key is all zero; write the one that `adit pubkey` prints on the peer");
-    return;
-  }
-  peerOf(c).publicKey = *key;
-  c.peer->hasPublicKey = true;
+  c.peer->hasPublicKey = storePublicKey(c, peerOf(c).publicKey);
 }
 Lines formatPublicKey(const SectionView& v) {
   return {v.peer->publicKey.toBase64()};
@@ -119,38 +109,11 @@ Lines formatRoam(const SectionView& v) {
   return switchLines(v.peer->roam, true);
 }
 
-PortGrant::Protocol grantProtocol(const ProtocolPorts& match) {
-  if (match.tcp && match.udp) return PortGrant::Protocol::Both;
-  return match.tcp ? PortGrant::Protocol::Tcp : PortGrant::Protocol::Udp;
-}
-
 void parseAllowMaps(const EntryContext& c) {
-  forEachItem(c, Separator::Comma, [&](const Item& item) {
-    if (equalIgnoringCase(item.text, "third-party")) {
-      peerOf(c).allowThirdParty = true;
-      return;
-    }
-    const auto match = parseProtocolPorts(item.text);
-    if (!match) {
-      c.error(item.offset + match.error().offset, match.error().message);
-      return;
-    }
-    peerOf(c).allowMaps.push_back({grantProtocol(*match), match->ports.first, match->ports.last});
-  });
+  storeGrants(c, peerOf(c).allowMaps, peerOf(c).allowThirdParty);
 }
 Lines formatAllowMaps(const SectionView& v) {
-  std::vector<std::string> all;
-  for (const PortGrant& grant : v.peer->allowMaps) {
-    const bool tcp = grant.protocol != PortGrant::Protocol::Udp;
-    const bool udp = grant.protocol != PortGrant::Protocol::Tcp;
-    all.push_back(grant.first == grant.last
-                      ? fmt::format("{}/{}", protocolName(tcp, udp), grant.first)
-                      : fmt::format("{}/{}-{}", protocolName(tcp, udp), grant.first, grant.last));
-  }
-  if (v.peer->allowThirdParty) {
-    all.emplace_back("third-party");
-  }
-  return joinedText(all);
+  return grantLines(v.peer->allowMaps, v.peer->allowThirdParty);
 }
 
 constexpr auto kKeys = std::to_array<KeySpec>({

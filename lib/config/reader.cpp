@@ -99,6 +99,7 @@ class Reader {
     section_.reset();
     keys_ = nullptr;
     peer_ = nullptr;
+    invitation_ = nullptr;
     map_ = nullptr;
   }
 
@@ -115,6 +116,12 @@ class Reader {
         peer_ = &draft_.peers.emplace_back();
         peer_->peer.location = here;
         keys_ = &peer_->keys;
+        keys_->header = here;
+        break;
+      case Section::Invitation:
+        invitation_ = &draft_.invitations.emplace_back();
+        invitation_->invitation.location = here;
+        keys_ = &invitation_->keys;
         keys_->header = here;
         break;
       case Section::Map:
@@ -165,7 +172,7 @@ class Reader {
       return;
     }
     if (valueIsSound(*spec, line)) {
-      spec->parse({draft_, peer_, map_, dialect_, diagnostics_, *spec, line.value,
+      spec->parse({draft_, peer_, invitation_, map_, dialect_, diagnostics_, *spec, line.value,
                    at(line, line.valueColumn)});
     }
   }
@@ -246,6 +253,7 @@ class Reader {
   /// The open section's; null when there is none.
   SectionKeys* keys_ = nullptr;
   PeerDraft* peer_ = nullptr;
+  InvitationDraft* invitation_ = nullptr;
   MapDraft* map_ = nullptr;
 };
 

@@ -124,6 +124,7 @@ class LineEditor {
 std::vector<FileSection> sectionsOf(const std::vector<Line>& lines, const Config& config) {
   std::vector<FileSection> sections;
   std::size_t peers = 0;
+  std::size_t invitations = 0;
   std::size_t maps = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const Line& line = lines[i];
@@ -133,6 +134,9 @@ std::vector<FileSection> sectionsOf(const std::vector<Line>& lines, const Config
       section.header = section.last = i;
       section.loaded = {.interface = &config.interface, .tune = &config.tune};
       if (section.kind == Section::Peer) section.loaded.peer = &config.peers.at(peers++);
+      if (section.kind == Section::Invitation) {
+        section.loaded.invitation = &config.invitations.at(invitations++);
+      }
       if (section.kind == Section::Map) section.loaded.map = &config.maps.at(maps++);
     } else if (line.kind == LineKind::Entry) {
       FileSection& section = sections.back();
@@ -174,6 +178,8 @@ class Saver {
           return SectionView{.peer = peer};
         }
         return std::nullopt;
+      case Section::Invitation:
+        return section.loaded;
       case Section::Map:
         if (const MapConfig* map = findMap(wanted_, *section.loaded.map)) {
           return SectionView{.map = map};

@@ -6,7 +6,8 @@
 namespace adit::config {
 namespace {
 
-constexpr std::array kSections{Section::Interface, Section::Peer, Section::Map, Section::Tune};
+constexpr std::array kSections{Section::Interface, Section::Peer, Section::Invitation, Section::Map,
+                               Section::Tune};
 
 }  // namespace
 
@@ -16,6 +17,8 @@ std::span<const KeySpec> keysOf(Section section) {
       return interfaceKeys();
     case Section::Peer:
       return peerKeys();
+    case Section::Invitation:
+      return invitationKeys();
     case Section::Map:
       return mapKeys();
     case Section::Tune:
@@ -55,6 +58,8 @@ std::string_view sectionName(Section section) {
       return "Interface";
     case Section::Peer:
       return "Peer";
+    case Section::Invitation:
+      return "Invitation";
     case Section::Map:
       return "Map";
     case Section::Tune:

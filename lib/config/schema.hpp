@@ -34,6 +34,7 @@ enum class Text : std::uint8_t {
 struct SectionView {
   const InterfaceConfig* interface = nullptr;
   const PeerConfig* peer = nullptr;
+  const InvitationConfig* invitation = nullptr;
   const MapConfig* map = nullptr;
   const TuneConfig* tune = nullptr;
 };
@@ -69,6 +70,7 @@ std::vector<std::string_view> sectionNames();
 /// The tables, each beside its handlers.
 std::span<const KeySpec> interfaceKeys();
 std::span<const KeySpec> peerKeys();
+std::span<const KeySpec> invitationKeys();
 std::span<const KeySpec> mapKeys();
 std::span<const KeySpec> tuneKeys();
 

@@ -1,6 +1,7 @@
 // Strict parsers of single values. Each says what is wrong and at which byte of the value.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -102,6 +103,10 @@ Value<std::string> parseInterfaceName(std::string_view text);
 
 /// Says what keeps `text` from being a key; nothing when it is one. For every kind of key.
 std::optional<ValueError> checkKeyText(std::string_view text);
+
+/// "2026-12-02T03:04:05Z", a UTC time of the years 1970 to 9999; seconds since the Unix epoch.
+Value<std::chrono::seconds> parseUtcTime(std::string_view text);
+std::string formatUtcTime(std::chrono::seconds time);
 
 /// NUMBER and one of bit, kbit, mbit, gbit (powers of 1000); bits per second, at least 1.
 Value<std::uint64_t> parseRate(std::string_view text);

@@ -45,6 +45,9 @@ std::string write(const Config& config, Dialect dialect) {
     out += '\n' + writeSection(Section::Peer, {.peer = &peer}, dialect);
   }
   if (!whole) return out;
+  for (const InvitationConfig& invitation : shown.invitations) {
+    out += '\n' + writeSection(Section::Invitation, {.invitation = &invitation}, dialect);
+  }
   for (const MapConfig& map : shown.maps) {
     out += '\n' + writeSection(Section::Map, {.map = &map}, dialect);
   }

@@ -45,10 +45,22 @@ void members(T& triple, Use use) {
   use(a, b, c);
 }
 
-template <OneOf<config::EndpointName, config::Config> T, typename Use>
+template <OneOf<config::EndpointName> T, typename Use>
 void members(T& four, Use use) {
   auto& [a, b, c, d] = four;
   use(a, b, c, d);
+}
+
+template <OneOf<config::Config> T, typename Use>
+void members(T& five, Use use) {
+  auto& [a, b, c, d, e] = five;
+  use(a, b, c, d, e);
+}
+
+template <OneOf<config::InvitationConfig> T, typename Use>
+void members(T& invitation, Use use) {
+  auto& [a, b, c, d, e, f, g, h, i] = invitation;
+  use(a, b, c, d, e, f, g, h, i);
 }
 
 template <OneOf<config::PeerConfig> T, typename Use>
@@ -65,8 +77,8 @@ void members(T& map, Use use) {
 
 template <OneOf<config::InterfaceConfig> T, typename Use>
 void members(T& interface, Use use) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v] = interface;
-  use(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w] = interface;
+  use(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w);
 }
 
 /// Appends values to an Encoder.
@@ -93,6 +105,7 @@ class Save {
   void one(const Secret<Size>& secret) {
     out_.raw(secret.bytes());
   }
+  void one(const std::chrono::seconds& time) { out_.value(std::int64_t{time.count()}); }
   void one(const crypto::PrivateKey& key) { one(key.secret()); }
   void one(const config::Location& location) {
     one(location.file ? std::optional(*location.file) : std::nullopt);
@@ -154,6 +167,7 @@ class Load {
   void one(Secret<Size>& secret) {
     fill(secret.bytes());
   }
+  void one(std::chrono::seconds& time) { time = std::chrono::seconds(in_.scalar<std::int64_t>()); }
   void one(std::optional<crypto::PrivateKey>& key) {
     if (!in_.scalar<bool>()) return;
     Secret<32> secret;
