@@ -28,6 +28,9 @@ TuneWriter::TuneWriter(std::string interface, const std::string& root)
   for (const auto& [path, entry] : record->entries) {
     written_.insert(path);
   }
+  for (const auto& [path, value] : record->reset) {
+    written_.insert(path);
+  }
 }
 
 bool TuneWriter::isAskedFor(const config::Config& config, const std::string& path) const {

@@ -153,6 +153,16 @@ bool putBack(const Machine& machine, const std::string& path, const Record::Entr
   return true;
 }
 
+/// An interrupt that has gone, or that cannot be moved, stays as its driver has it.
+void putBackReset(const Machine& machine, Record& record) {
+  for (const auto& [path, old] : record.reset) {
+    const auto form = formOf(path);
+    const auto shown = readValue(machine, path);
+    if (form && shown && !sameValue(*form, *shown, old)) (void)writeValue(machine, path, old);
+  }
+  record.reset.clear();
+}
+
 class Applier {
  public:
   Applier(const Machine& machine, const Request& request, Record& record,
@@ -168,6 +178,9 @@ class Applier {
     if (std::ranges::any_of(plan->items, isChannelChange)) {
       Plan first = *plan;
       std::erase_if(first.items, [&](const Item& item) { return !isChannelChange(item); });
+      for (const Item& item : first.items) {
+        rememberAffinities(nicOfChannels(item.path));
+      }
       if (auto done = apply(first); !done) return tl::unexpected(done.error());
       // Queues and interrupts are others now. A driver that refused keeps what it has, and is asked
       // no second time.
@@ -189,6 +202,16 @@ class Applier {
   }
 
  private:
+  void rememberAffinities(const std::string& nic) {
+    const auto read = readNic(machine_.files, nic);
+    if (!read) return;
+    for (const NicIrq& irq : read->irqs) {
+      const std::string path = irqPath(irq.number);
+      const auto value = readValue(machine_, path);
+      if (value) record_.reset.try_emplace(path, *value);
+    }
+  }
+
   /// What was applied before and is not asked for any more.
   Result<void> putBackForgotten(const Plan& plan) {
     std::set<std::string> wanted;
@@ -266,6 +289,10 @@ std::vector<std::string> revert(const Machine& machine, Record& record) {
       paths, [](const std::string& path) { return nicOfChannels(path).empty(); });
   for (const std::string& path : paths) {
     if (putBack(machine, path, record.entries[path], remarks)) record.entries.erase(path);
+  }
+  if (std::ranges::none_of(record.entries,
+                           [](const auto& entry) { return !nicOfChannels(entry.first).empty(); })) {
+    putBackReset(machine, record);
   }
   return remarks;
 }

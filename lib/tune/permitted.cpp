@@ -129,6 +129,10 @@ std::string nicOfChannels(std::string_view path) {
   return channels ? std::string(parts[1]) : std::string();
 }
 
+std::string irqPath(unsigned irq) {
+  return fmt::format("proc/irq/{}/smp_affinity_list", irq);
+}
+
 std::string irqOfPath(std::string_view path) {
   const auto parts = split(path, '/');
   const bool irq = parts.size() == 4 && parts[0] == "proc" && parts[1] == "irq" &&

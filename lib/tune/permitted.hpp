@@ -24,6 +24,8 @@ bool sameValue(Form form, std::string_view left, std::string_view right);
 std::string channelsPath(std::string_view nic);
 /// The NIC of such a path; empty for any other.
 std::string nicOfChannels(std::string_view path);
+/// "proc/irq/24/smp_affinity_list"
+std::string irqPath(unsigned irq);
 /// The interrupt of proc/irq/N/smp_affinity_list; empty text for any other path.
 std::string irqOfPath(std::string_view path);
 

@@ -121,7 +121,7 @@ CpuSet PlanBuilder::planIrqs(const Nic& nic, const CpuSet& cpus) {
       others.push_back(listOf(order[(place + i) % order.size()]));
     }
     used.add(order[place]);
-    add(fmt::format("proc/irq/{}/smp_affinity_list", irq.number), listOf(order[place]),
+    add(irqPath(irq.number), listOf(order[place]),
         fmt::format("{}: queue {} of {}, one CPU each{}", irq.name, irq.queue, nic.name,
                     nic.node && topology_.nodes.contains(*nic.node) && topology_.nodes.size() > 1
                         ? fmt::format(", on memory node {}", *nic.node)

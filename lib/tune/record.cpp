@@ -79,6 +79,11 @@ Result<Record> Record::load(const std::filesystem::path& path, const Files& file
       Entry entry{value.at("old").get<std::string>(), value.at("new").get<std::string>()};
       if (isOurs(name, entry)) record.entries.emplace(name, std::move(entry));
     }
+    const json reset = object.value("reset", json::object());
+    for (const auto& [name, value] : reset.items()) {
+      const Entry entry{value.get<std::string>(), value.get<std::string>()};
+      if (isOurs(name, entry)) record.reset.emplace(name, entry.old);
+    }
     const json& counters = object.at("counters");
     record.counters.backlogDrops = counters.at("backlog_drops").get<std::uint64_t>();
     record.counters.squeezes = counters.at("squeezes").get<std::uint64_t>();
@@ -98,6 +103,7 @@ Result<void> Record::save(const std::filesystem::path& path) const {
   }
   json object{{"boot", boot},
               {"entries", json::object()},
+              {"reset", reset},
               {"counters",
                {{"backlog_drops", counters.backlogDrops},
                 {"squeezes", counters.squeezes},

@@ -36,6 +36,9 @@ struct Record {
   };
   /// By the path that Plan uses.
   std::map<std::string, Entry> entries;
+  /// Affinities of interrupts from before a NIC's number of queues was changed, by path: its driver
+  /// sets its own with each such change.
+  std::map<std::string, std::string> reset;
   /// When something was applied last: only later drops count as a reason for more.
   Counters counters;
   /// /proc/sys/kernel/random/boot_id: all that is recorded ends with a reboot.

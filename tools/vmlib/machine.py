@@ -84,13 +84,14 @@ def _nic(queues: int) -> list[str]:
 
 
 def _with_tap() -> list[str]:
-    """Starts a program in a network namespace of its own, with a tap device that is joined to
-    nothing; both end with the program."""
+    """Starts a program in a network namespace of its own, where a tap device answers as 192.0.2.2;
+    both end with the program."""
     program = shutil.which("unshare")
     if program is None:
         raise Unavailable("unshare is missing: apt-get install util-linux")
     flags = ["--net"] if os.geteuid() == 0 else ["--net", "--map-root-user"]
-    script = f'ip tuntap add {TAP} mode tap multi_queue && ip link set {TAP} up && exec "$@"'
+    script = f"""ip tuntap add {TAP} mode tap multi_queue && ip link set {TAP} up &&
+        ip address add 192.0.2.2/24 dev {TAP} && exec "$@\""""
     return [program, *flags, "sh", "-c", script, "sh"]
 
 

@@ -183,6 +183,9 @@ TEST_CASE("more queues first, then the rest for those that there are") {
   tuned.machine.channelsOf["eth0"] = {8, 16};
   tuned.machine.onChannels = [&](const std::string& nic, unsigned queues) {
     tuned.machine.setQueues(nic, queues, queues);
+    // As a driver does.
+    tuned.machine.set(irq(61), "7");
+    tuned.machine.set(irq(64), "3");
   };
   tuned.apply();
   CHECK(tuned.machine.channelsOf["eth0"].combined == 16);
