@@ -207,8 +207,6 @@ class Requests:
         rounds("peer", self.failing, lambda: self.send("SET_PEER", wish), undo)
 
     def new_key(self) -> None:
-        """Minutes for AES-GCM: where an allocation of the kernel's own search for a cipher fails,
-        it waits 60 s (crypto_larval_wait), and without AES-NI each key makes it search."""
         self.set_up()
         self.sure("SET_PEER", self.peer())
         for suite in range(3):
@@ -226,7 +224,8 @@ class Requests:
         self.set_up()
         self.sure("SET_PEER", self.peer())
         self.sure("NEW_KEY", self.key(0))
-        subprocess.run(["/sbin/ip", "address", "add", "10.76.0.1/24", "dev", LINK], check=True)
+        for command in ("address add 10.76.0.1/24", "route add 10.77.0.0/16"):
+            subprocess.run(["/sbin/ip", *command.split(), "dev", LINK], check=True)
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sender.connect(("10.77.0.1", 9))
 
