@@ -15,6 +15,7 @@ pkg_check_modules(NFTABLES REQUIRED IMPORTED_TARGET libnftables)
 pkg_check_modules(CONNTRACK REQUIRED IMPORTED_TARGET libnetfilter_conntrack)
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(CAP REQUIRED IMPORTED_TARGET libcap)
+pkg_check_modules(QRENCODE REQUIRED IMPORTED_TARGET libqrencode)
 
 # intel-ipsec-mb exists for x86-64 only; elsewhere OpenSSL and libsodium do the work.
 find_path(IPSEC_MB_INCLUDE_DIR intel-ipsec-mb.h)

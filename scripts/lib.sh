@@ -9,7 +9,8 @@ export ADIT_ROOT ADIT_BUILD_DIR
 ADIT_BUILD_PACKAGES=(
   g++ cmake ninja-build ccache pkg-config
   libmnl-dev libsodium-dev libssl-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
-  libexpected-dev libnftables-dev libnetfilter-conntrack-dev libsystemd-dev libcap-dev catch2
+  libexpected-dev libnftables-dev libnetfilter-conntrack-dev libsystemd-dev libcap-dev libqrencode-dev
+  catch2
 )
 # intel-ipsec-mb is for x86-64 alone.
 if [[ $(dpkg --print-architecture 2>/dev/null) == amd64 ]]; then
