@@ -166,6 +166,9 @@ class DataPlane {
   /// Megabytes per second on one core, by suite number, as this data plane measured them.
   [[nodiscard]] virtual std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds() const = 0;
 
+  /// What of the machine is not used now, and why; a sentence for a person each.
+  [[nodiscard]] virtual std::vector<std::string> remarks() const { return {}; }
+
   /// Empty where the peers go with the process that moves the packets.
   [[nodiscard]] virtual const Inheritance& inheritance() const;
 

@@ -266,5 +266,31 @@ def forgetful_nat(lab: Lab) -> None:
     expect(before != after, f"the endpoint moved from {before}")
 
 
+# Four bytes of the first datagram of each super-packet become others on the way over loopback.
+CORRUPTING = """table inet damage {
+  chain output { type filter hook output priority 0; ip daddr 127.0.0.1 meta l4proto udp @th,96,32 set 0xdeadbeef; }
+}"""
+
+
+@scenario(seconds=60)
+def a_kernel_that_changes_what_it_segments(lab: Lab) -> None:
+    """Found out when the link is made: the offload is not used, status says so, traffic passes."""
+    net = pair(lab)
+    net.left.run("nft", "-f", "-", stdin=CORRUPTING)
+    userspace = Side(Adit, extra=["Backend = userspace"])
+    endpoint = f"{net.right_address}:{PORT}"
+    left, right = ends.both_up(
+        lab, (net.left, userspace), (net.right, userspace), endpoint, preshared_key()
+    )
+    told = {end: " ".join(end.status()["warnings"]) for end in (left, right)}
+    expect("UDP segmentation offload" in told[left], f"the broken one says so: {told[left]}")
+    expect("offload" not in told[right], f"the other one is sound: {told[right]}")
+    server = IperfServer(net.right)
+    for reverse in (False, True):
+        result = iperf(net.left, RIGHT, seconds=2, reverse=reverse)
+        expect(result.mbps > 20, f"it works without: {result.mbps:.0f} Mbit/s")
+    server.stop()
+
+
 if __name__ == "__main__":
     sys.exit(main())

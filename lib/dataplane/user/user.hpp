@@ -22,7 +22,8 @@ struct UserOptions {
   const Clock* clock = nullptr;
   /// Opens /dev/net/tun, once for every lane, where this process may not. Empty: open(2).
   std::function<Result<UniqueFd>()> openTun;
-  /// Pairs of packet threads, each with a queue of the device; 0 chooses by the number of CPUs.
+  /// Pairs of packet threads, each with a queue of the device; 0 takes one
+  /// for two CPUs, four at most.
   std::size_t lanes = 0;
   OffloadSwitches offload = OffloadSwitches::fromEnvironment();
 };

@@ -26,9 +26,13 @@ const Clock& systemClock() {
   return clock;
 }
 
-// A lane is two threads; see lane.hpp.
+// More of them have to share what the kernel does for a device under locks of its own.
+constexpr std::size_t kMostLanes = 4;
+
+// A lane is two threads; see lane.hpp. Each costs some MB of buffers.
 std::size_t chooseLanes(std::size_t wanted) {
-  return std::max<std::size_t>(wanted, 1);
+  if (wanted > 0) return wanted;
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency() / Lane::kSeats, 1, kMostLanes);
 }
 
 }  // namespace
@@ -62,8 +66,8 @@ UserDataPlane::UserDataPlane(const UserOptions& options, const Clock& clock, Tun
   device_.mtu = readMtu(tun_.name());
   device_.mergeTcp = offload_.tunMerging && tun_.offload().tcp;
   device_.mergeUdp = offload_.tunMerging && tun_.offload().udp;
-  device_.segmentSends =
-      offload_.udpSegmentation && (!offload_.selfTest || udpSegmentationIsSound());
+  sendsAreChanged_ = offload_.udpSegmentation && offload_.selfTest && !udpSegmentationIsSound();
+  device_.segmentSends = offload_.udpSegmentation && !sendsAreChanged_;
 }
 
 UserDataPlane::~UserDataPlane() {
@@ -111,6 +115,26 @@ std::array<std::uint32_t, ADIT_SUITE_COUNT> UserDataPlane::suiteSpeeds() const {
   std::ranges::transform(crypto::aeadChoices(), speeds.begin(),
                          &crypto::AeadChoice::megabytesPerSecond);
   return speeds;
+}
+
+std::vector<std::string> UserDataPlane::remarks() const {
+  std::vector<std::string> remarks;
+  if (sendsAreChanged_) {
+    remarks.emplace_back(
+        "this kernel changes datagrams that are sent with UDP segmentation offload (self-test over "
+        "loopback): each is sent by itself, which is slower");
+  }
+  if (offload_.tunSegmentation && !tun_.offload().tcp) {
+    remarks.emplace_back(
+        "this kernel's TUN devices have no segmentation offload: packets come and go one by one, "
+        "which is slower");
+  } else if (offload_.tunMerging && tun_.offload().tcp &&
+             !device_.mergeTcp.load(std::memory_order_relaxed)) {
+    remarks.emplace_back(
+        "this kernel has refused a merged packet of the TUN device: packets are written one by "
+        "one, which is slower");
+  }
+  return remarks;
 }
 
 SocketSettings UserDataPlane::socketSettings(const DeviceSettings& settings) const {

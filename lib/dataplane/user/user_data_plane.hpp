@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "dataplane/user/device.hpp"
@@ -22,6 +23,7 @@ class UserDataPlane final : public DataPlane {
   void destroyInterface() override;
   [[nodiscard]] std::string_view name() const override { return "userspace"; }
   [[nodiscard]] std::array<std::uint32_t, ADIT_SUITE_COUNT> suiteSpeeds() const override;
+  [[nodiscard]] std::vector<std::string> remarks() const override;
   Result<void> configure(const DeviceSettings& settings) override;
   Result<void> setPeer(const PeerSettings& settings) override;
   Result<void> removePeer(PeerId peer) override;
@@ -65,6 +67,8 @@ class UserDataPlane final : public DataPlane {
   Device device_;
   Tun tun_;
   const OffloadSwitches offload_;
+  // The self-test of segmented sends has found them changed.
+  bool sendsAreChanged_ = false;
   std::vector<std::unique_ptr<Lane>> lanes_;
   DeviceSettings settings_;
   TxBatch own_;

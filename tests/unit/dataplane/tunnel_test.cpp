@@ -185,10 +185,10 @@ TEST_CASE("TCP passes over IPv6 outside", "[root][tunnel]") {
   checkBothWays(tunnel);
 }
 
-TEST_CASE("TCP passes over several lanes", "[root][tunnel]") {
+TEST_CASE("TCP passes over four lanes", "[root][tunnel]") {
   if (!test::canMakeNamespaces()) return;
   for (const bool v6 : {false, true}) {
-    Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "", v6, 3);
+    Tunnel tunnel(crypto::Suite::Aes256Gcm, "", "", v6, 4);
     checkBothWays(tunnel);
   }
 }
