@@ -56,6 +56,28 @@ Result<std::string> readAll(int descriptor, const std::filesystem::path& path, s
   }
 }
 
+/// A file of a random name beside `path`, complete.
+Result<std::string> writeBeside(const std::filesystem::path& path, std::string_view content,
+                                mode_t mode, Durability durability) {
+  std::string temporary = path.string() + ".XXXXXX";
+  const UniqueFd descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!descriptor) {
+    return failErrno(errno, "cannot write beside {}", path.string());
+  }
+  Result<void> result = writeAll(descriptor.get(), content);
+  if (result && ::fchmod(descriptor.get(), mode) != 0) {
+    result = failErrno(errno, "chmod");
+  }
+  if (result && durability == Durability::PowerCut && ::fsync(descriptor.get()) != 0) {
+    result = failErrno(errno, "fsync");
+  }
+  if (!result) {
+    ::unlink(temporary.c_str());
+    return wrapError(result.error(), fmt::format("cannot write {}", path.string()));
+  }
+  return temporary;
+}
+
 }  // namespace
 
 Result<std::string> readFile(const std::filesystem::path& path) {
@@ -81,29 +103,33 @@ Result<std::string> readUntrustedFile(const std::filesystem::path& path, std::si
 
 Result<void> replaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode,
                          Durability durability) {
-  std::string temporary = path.string() + ".XXXXXX";
-  UniqueFd descriptor(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!descriptor) {
-    return failErrno(errno, "cannot write beside {}", path.string());
+  const auto temporary = writeBeside(path, content, mode, durability);
+  if (!temporary) {
+    return tl::unexpected(temporary.error());
   }
-  Result<void> result = writeAll(descriptor.get(), content);
-  if (result && ::fchmod(descriptor.get(), mode) != 0) {
-    result = failErrno(errno, "chmod");
-  }
-  if (result && durability == Durability::PowerCut && ::fsync(descriptor.get()) != 0) {
-    result = failErrno(errno, "fsync");
-  }
-  if (result && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    result = failErrno(errno, "rename");
-  }
-  if (!result) {
-    ::unlink(temporary.c_str());
-    return wrapError(result.error(), fmt::format("cannot write {}", path.string()));
+  if (::rename(temporary->c_str(), path.c_str()) != 0) {
+    const int code = errno;
+    ::unlink(temporary->c_str());
+    return failErrno(code, "cannot write {}: rename", path.string());
   }
   if (durability == Durability::PowerCut) {
     return syncFolder(path.parent_path().empty() ? "." : path.parent_path());
   }
   return {};
+}
+
+Result<void> createFile(const std::filesystem::path& path, std::string_view content, mode_t mode) {
+  const auto temporary = writeBeside(path, content, mode, Durability::PowerCut);
+  if (!temporary) {
+    return tl::unexpected(temporary.error());
+  }
+  // Unlike rename(2) it never takes the place of another file.
+  const int code = ::link(temporary->c_str(), path.c_str()) == 0 ? 0 : errno;
+  ::unlink(temporary->c_str());
+  if (code != 0) {
+    return failErrno(code, "cannot make {}", path.string());
+  }
+  return syncFolder(path.parent_path().empty() ? "." : path.parent_path());
 }
 
 }  // namespace adit

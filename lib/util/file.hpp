@@ -29,4 +29,8 @@ enum class Durability : std::uint8_t {
 Result<void> replaceFile(const std::filesystem::path& path, std::string_view content, mode_t mode,
                          Durability durability);
 
+/// As replaceFile() with Durability::PowerCut for a file that is not there yet; EEXIST, with
+/// nothing changed, where it is.
+Result<void> createFile(const std::filesystem::path& path, std::string_view content, mode_t mode);
+
 }  // namespace adit
