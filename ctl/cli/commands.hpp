@@ -17,6 +17,12 @@ void addKeyCommands(CLI::App& app, Action& action);
 void addShowCommands(CLI::App& app, Action& action);
 /// set, setconf, addconf, syncconf
 void addSetCommands(CLI::App& app, Action& action);
+/// init server
+void addInitCommand(CLI::App& app, Action& action);
+/// invite
+void addInviteCommand(CLI::App& app, Action& action);
+/// join
+void addJoinCommand(CLI::App& app, Action& action);
 /// up, down, reload
 void addLifecycleCommands(CLI::App& app, Action& action);
 /// save

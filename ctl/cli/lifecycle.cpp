@@ -8,6 +8,7 @@
 #include "cli/daemon.hpp"
 #include "cli/diagnostics.hpp"
 #include "cli/firewall_fixes.hpp"
+#include "cli/lifecycle.hpp"
 #include "cli/output.hpp"
 #include "control/control_client.hpp"
 #include "control/paths.hpp"
@@ -23,7 +24,9 @@ int needRoot(std::string_view command, std::string_view argument) {
                               command, argument));
 }
 
-int up(const std::string& argument) {
+}  // namespace
+
+int bringUp(const std::string& argument) {
   const auto named = control::resolveConfigName(argument);
   if (!named) return complain(named.error());
   const bool root = ::geteuid() == 0;
@@ -42,6 +45,8 @@ int up(const std::string& argument) {
   if (!status) return complain(status.error());
   return *status == 0 ? kSuccess : kFailure;
 }
+
+namespace {
 
 /// The changes to other firewalls that `adit map check --fix` made.
 void undoOtherFirewalls(const std::string& interface) {
@@ -105,7 +110,7 @@ CLI::App* addCommand(CLI::App& app, Action& action, const char* name, const char
 }  // namespace
 
 void addLifecycleCommands(CLI::App& app, Action& action) {
-  addCommand(app, action, "up", "Check a configuration and bring its interface up", up)
+  addCommand(app, action, "up", "Check a configuration and bring its interface up", bringUp)
       ->footer(
           "Everything that is wrong in the file is listed before anything is touched.\n"
           "Environment: ADITD names the daemon's program.\n"

@@ -69,6 +69,9 @@ void addHelpCommand(CLI::App& app, Action& action) {
 }
 
 void addCommands(CLI::App& app, Action& action) {
+  addInitCommand(app, action);
+  addInviteCommand(app, action);
+  addJoinCommand(app, action);
   addLifecycleCommands(app, action);
   addStatusCommand(app, action);
   addMapCommands(app, action);

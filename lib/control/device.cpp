@@ -140,6 +140,7 @@ Result<void> Device::start(const config::Outcome& outcome) {
   for (const config::PeerConfig& peer : config_.peers) {
     configurePeer(addPeer(peer.publicKey), peer);
   }
+  updateInvitations();
   const auto report = applyNetwork();
   if (!report) {
     return tl::unexpected(report.error());
@@ -168,6 +169,7 @@ Result<void> Device::start(const config::Outcome& outcome) {
     }
     slept = suspendedTime();
     watchHandshakes();
+    updateInvitations();
     watchPorts();
     suspendCheck_.schedule(parts_.clock.now() + std::chrono::seconds(5));
   });
@@ -179,7 +181,7 @@ Result<void> Device::start(const config::Outcome& outcome) {
 Result<ReconcileReport> Device::applyNetwork() {
   std::vector<Endpoint> endpoints;
   for (const auto& [id, peer] : peers_) {
-    if (peer->endpoint) {
+    if (peer->endpoint && !peer->invitation) {
       endpoints.push_back(*peer->endpoint);
     }
   }
@@ -299,6 +301,9 @@ config::Config Device::runningConfig() const {
   running.interface.privateKey = privateKey_;
   running.peers.clear();
   for (const auto& [id, peer] : peers_) {
+    if (peer->invitation) {
+      continue;
+    }
     const auto written =
         std::ranges::find(config_.peers, peer->publicKey, &config::PeerConfig::publicKey);
     config::PeerConfig entry = written == config_.peers.end() ? config::PeerConfig{} : *written;
@@ -349,7 +354,7 @@ Result<std::vector<std::string>> Device::reload() {
     const auto same = [&](const config::PeerConfig& other) {
       return other.publicKey == peer->publicKey;
     };
-    if (std::ranges::none_of(fresh.peers, same)) {
+    if (!peer->invitation && std::ranges::none_of(fresh.peers, same)) {
       gone.push_back(peer->publicKey);
     }
   }
@@ -361,6 +366,7 @@ Result<std::vector<std::string>> Device::reload() {
   for (const config::PeerConfig& peer : config_.peers) {
     configurePeer(addPeer(peer.publicKey), peer);
   }
+  updateInvitations();
   const auto report = applyNetwork();
   if (!report) {
     return tl::unexpected(report.error());

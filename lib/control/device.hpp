@@ -23,6 +23,7 @@
 #include "control/undo_record.hpp"
 #include "crypto/random.hpp"
 #include "dataplane/dataplane.hpp"
+#include "enrol/messages.hpp"
 #include "nat/firewall.hpp"
 #include "netlink/route.hpp"
 #include "noise/sessions.hpp"
@@ -131,6 +132,15 @@ class Device final : public DeviceApi, private dataplane::EventSink, private noi
   [[nodiscard]] bool hasLiveSession(const Peer& peer) const;
   void removeForgottenPeers();
   void adoptConfirmedSession(noise::PeerId id);
+
+  // device_enrol.cpp: machines that join by an invitation
+  /// The enrolment peers that the configuration asks for at this time, and no others.
+  void updateInvitations();
+  void hearJoin(Peer& peer, std::span<const std::uint8_t> message);
+  void answerJoin(noise::PeerId id, const std::vector<std::uint8_t>& message);
+  [[nodiscard]] enrol::Verdict judgeJoin(Peer& peer, const crypto::PublicKey& joining);
+  [[nodiscard]] enrol::Answer acceptedAnswer(const config::InvitationConfig& invitation,
+                                             const crypto::PublicKey& joining) const;
 
   // dataplane::EventSink
   void needHandshake(noise::PeerId peer, dataplane::HandshakeReason reason) override;

@@ -51,11 +51,17 @@ void Device::moveAllowedIps(Peer& owner, std::vector<std::string>& remarks) {
 }
 
 void Device::applyPeerChange(const PeerChange& change, std::vector<std::string>& remarks) {
-  if (change.remove) {
-    removePeer(change.publicKey);
+  const Peer* known = find(change.publicKey);
+  if (known == nullptr && change.updateOnly) {
     return;
   }
-  if (find(change.publicKey) == nullptr && change.updateOnly) {
+  if (known != nullptr && known->invitation) {
+    remarks.push_back(
+        fmt::format("{} cannot be changed: `adit invite --revoke` removes it", known->label()));
+    return;
+  }
+  if (change.remove) {
+    removePeer(change.publicKey);
     return;
   }
   if (privateKey_ && privateKey_->publicKey() == change.publicKey) {
@@ -113,7 +119,7 @@ Result<std::vector<std::string>> Device::apply(const DeviceChange& change) {
       const auto kept = [&](const PeerChange& other) {
         return !other.remove && other.publicKey == peer->publicKey;
       };
-      if (std::ranges::none_of(change.peers, kept)) {
+      if (!peer->invitation && std::ranges::none_of(change.peers, kept)) {
         gone.push_back(peer->publicKey);
       }
     }

@@ -21,6 +21,13 @@ struct Device::Peer {
   EndpointPolicy endpointPolicy;
   /// Where datagrams go now.
   std::optional<Endpoint> endpoint;
+  /// It is an invitation's enrolment peer, and no peer of the configuration: no allowed IPs, never
+  /// called by us, shown and saved nowhere.
+  std::optional<config::InvitationConfig> invitation;
+  /// A request of it waits for its turn.
+  bool joinWaits = false;
+  /// Requests with another key than the one that has joined.
+  std::uint64_t joinsRefused = 0;
   /// The first initiation since a handshake finished, and whether the log has told of the silence.
   std::optional<BootTime> unansweredSince;
   bool silenceTold = false;

@@ -91,6 +91,10 @@ void Device::pushPeer(Peer& peer) {
   policy.extensions = config_.interface.extensions;
   policy.greatestTimestamp = stored.greatestTimestamp;
   policy.rememberedSuite = stored.suite;
+  if (peer.invitation) {
+    // Its only messages are those of the enrolment, and the token names its suite.
+    policy.extensions = false;
+  }
   if (auto set = sessions_.setPeer(policy); !set) {
     warnings_.push_back(set.error().message);
     spdlog::warn("{}: peer {}: {}", options_.name, peer.label(), set.error().message);
@@ -151,7 +155,7 @@ void Device::startLookup(Peer& peer) {
 /// data plane has kept the session, it needs nobody to do that.
 void Device::greetPeers() {
   for (const auto& [id, peer] : peers_) {
-    if (peer->endpoint && !hasLiveSession(*peer) &&
+    if (peer->endpoint && !peer->invitation && !hasLiveSession(*peer) &&
         (peer->persistentKeepalive != 0 || options_.adopted)) {
       sessions_.startHandshake(id);
     }
@@ -185,6 +189,9 @@ void Device::scheduleTimers() {
 }
 
 void Device::storePeer(const Peer& peer) {
+  if (peer.invitation) {
+    return;
+  }
   StoredPeer stored = parts_.state.peer(peer.publicKey);
   stored.endpoint = peer.endpoint;
   if (const auto state = sessions_.state(peer.id)) {
@@ -195,13 +202,19 @@ void Device::storePeer(const Peer& peer) {
   }
 }
 
-void Device::needHandshake(noise::PeerId peer, dataplane::HandshakeReason) {
-  sessions_.needHandshake(peer);
+void Device::needHandshake(noise::PeerId id, dataplane::HandshakeReason) {
+  if (const Peer* peer = find(id); peer != nullptr && !peer->invitation) {
+    sessions_.needHandshake(id);
+  }
 }
 
-void Device::keyConfirmed(noise::PeerId peer) {
-  if (!sessions_.keyConfirmed(peer)) {
-    adoptConfirmedSession(peer);
+void Device::keyConfirmed(noise::PeerId id) {
+  if (!sessions_.keyConfirmed(id)) {
+    adoptConfirmedSession(id);
+  }
+  // Several machines may try one token, and the clock of the next one may be behind.
+  if (const Peer* peer = find(id); peer != nullptr && peer->invitation) {
+    sessions_.resetTimestamp(id);
   }
 }
 
@@ -220,8 +233,12 @@ void Device::keysExpired(noise::PeerId peer) {
   sessions_.keysExpired(peer);
 }
 
-void Device::control(noise::PeerId peer, std::span<const std::uint8_t> message) {
-  sessions_.control(peer, message);
+void Device::control(noise::PeerId id, std::span<const std::uint8_t> message) {
+  if (Peer* peer = find(id); peer != nullptr && peer->invitation) {
+    hearJoin(*peer, message);
+  } else {
+    sessions_.control(id, message);
+  }
 }
 
 void Device::handshake(std::span<const std::uint8_t> datagram, const Endpoint& source,
@@ -274,7 +291,7 @@ void Device::dropKeys(noise::PeerId peer) {
 
 void Device::peerTimestampAccepted(noise::PeerId id, const noise::Tai64n& timestamp) {
   Peer* peer = find(id);
-  if (peer == nullptr) {
+  if (peer == nullptr || peer->invitation) {
     return;
   }
   if (auto kept = parts_.dataPlane.keepMark(id, markOfTimestamp(timestamp)); !kept) {
@@ -289,7 +306,7 @@ void Device::peerTimestampAccepted(noise::PeerId id, const noise::Tai64n& timest
 
 void Device::suiteChosen(noise::PeerId id, crypto::Suite suite) {
   Peer* peer = find(id);
-  if (peer == nullptr) {
+  if (peer == nullptr || peer->invitation) {
     return;
   }
   StoredPeer stored = parts_.state.peer(peer->publicKey);
@@ -309,7 +326,7 @@ void Device::handshakeCompleted(noise::PeerId id, noise::Role role, crypto::Suit
   peer->silenceTold = false;
   trouble_.forget(id);
   storePeer(*peer);
-  if (portServer_) {
+  if (portServer_ && !peer->invitation) {
     portServer_->sessionUp(peer->publicKey.toBase64());
   }
   // A peer may finish dozens of handshakes a second, and shall not fill the log with them.

@@ -1,5 +1,6 @@
 // A device as it is now, from the data plane and the kernel.
 #include <algorithm>
+#include <iterator>
 
 #include "control/device.hpp"
 #include "control/device_peer.hpp"
@@ -80,12 +81,21 @@ PeerSnapshot Device::snapshotOf(const Peer& peer, const dataplane::PeerStats* st
 
 std::vector<std::string> Device::warnings() const {
   std::vector<std::string> all = warnings_;
+  std::ranges::move(parts_.dataPlane.remarks(), std::back_inserter(all));
   if (!dnsWarning_.empty()) {
     all.push_back(dnsWarning_);
   }
   for (const auto& [id, peer] : peers_) {
     if (const std::string& error = peer->endpointPolicy.lastError(); !error.empty()) {
       all.push_back(fmt::format("peer {}: {}", peer->label(), error));
+    }
+  }
+  for (const auto& [id, peer] : peers_) {
+    if (peer->joinsRefused != 0) {
+      all.push_back(fmt::format(
+          "the token of {} was used {} times by another machine than the one that has joined: if "
+          "that was not you, the token has leaked",
+          peer->invitation->name, peer->joinsRefused));
     }
   }
   if (std::string trouble = portTrouble(); !trouble.empty()) {
@@ -121,6 +131,9 @@ DeviceSnapshot Device::snapshot() const {
         "the {} data plane does not tell of its peers: counters are missing", snapshot.backend));
   }
   for (const auto& [id, peer] : peers_) {
+    if (peer->invitation) {
+      continue;
+    }
     const auto found = std::ranges::find(stats, id, &dataplane::PeerStats::id);
     snapshot.peers.push_back(snapshotOf(*peer, found == stats.end() ? nullptr : &*found));
   }

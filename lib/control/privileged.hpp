@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/model.hpp"
+#include "enrol/messages.hpp"
 #include "util/address.hpp"
 #include "util/result.hpp"
 #include "util/unique_fd.hpp"
@@ -40,6 +41,15 @@ class Privileged {
   /// relative to the root of the file system. errno in the error's code.
   virtual Result<void> writeTuned(const std::string& path, const std::string&) {
     return fail("{}: nobody writes what is tuned", path);
+  }
+
+  /// Writes down that `joining` is the key of the invitation whose enrolment peer is `enrolment`,
+  /// and makes it a peer of the files, if these still hold the invitation, it has not expired, and
+  /// no other key has it; a key that has it already is accepted again. What was accepted is on
+  /// stable storage. The configuration in force stays until loadConfig().
+  virtual Result<enrol::Verdict> completeInvitation(const crypto::PublicKey& enrolment,
+                                                    const crypto::PublicKey&) {
+    return fail("{}: nobody completes invitations", enrolment.toBase64());
   }
 
   /// Hands the interface's DNS servers and search domains to resolvconf(8), as wg-quick does; empty

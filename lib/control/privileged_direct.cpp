@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "config/parser.hpp"
+#include "control/device_enrol_file.hpp"
 #include "control/module_loader.hpp"
 #include "control/sysctl_file.hpp"
 
@@ -215,6 +216,12 @@ Result<void> DirectPrivileged::writeTuned(const std::string& path, const std::st
   auto written = tuneWriter_.write(config_ ? &*config_ : nullptr, path, value);
   if (!written && written.error().code == 0) return refused(written.error());
   return written;
+}
+
+Result<enrol::Verdict> DirectPrivileged::completeInvitation(const crypto::PublicKey& enrolment,
+                                                            const crypto::PublicKey& joining) {
+  crypto::SystemRandom random;
+  return control::completeInvitation(configFile_, {enrolment, joining}, SystemClock(), random);
 }
 
 std::string DirectPrivileged::resolvconfName() const {

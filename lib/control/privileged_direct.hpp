@@ -41,6 +41,8 @@ class DirectPrivileged final : public Privileged {
   Result<void> runHooks(HookKind kind) override;
   Result<std::string> writeSysctl(const std::string& path, const std::string& value) override;
   Result<void> writeTuned(const std::string& path, const std::string& value) override;
+  Result<enrol::Verdict> completeInvitation(const crypto::PublicKey& enrolment,
+                                            const crypto::PublicKey& joining) override;
   /// Only servers and domains of the configuration in force.
   Result<void> setDns(const std::vector<IpAddress>& servers,
                       const std::vector<std::string>& search) override;

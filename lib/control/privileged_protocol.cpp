@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "control/privileged_outcome.hpp"
 
 namespace adit::control {
@@ -14,7 +16,8 @@ enum class Request : std::uint8_t {
   SetDns,
   LoadModule,
   OpenTun,
-  WriteTuned
+  WriteTuned,
+  CompleteInvitation
 };
 enum class Status : std::uint8_t { Done, Failed };
 
@@ -107,6 +110,17 @@ Result<void> RemotePrivileged::writeTuned(const std::string& path, const std::st
   return withoutValue(call(std::move(request)));
 }
 
+Result<enrol::Verdict> RemotePrivileged::completeInvitation(const crypto::PublicKey& enrolment,
+                                                            const crypto::PublicKey& joining) {
+  Encoder request = requestOf(Request::CompleteInvitation);
+  request.raw(enrolment.bytes);
+  request.raw(joining.bytes);
+  const auto answer = call(std::move(request));
+  if (!answer) return tl::unexpected(answer.error());
+  const auto verdict = Decoder(answer->bytes).scalar<std::uint8_t>();
+  return std::min(static_cast<enrol::Verdict>(verdict), enrol::Verdict::NotNow);
+}
+
 Result<void> RemotePrivileged::setDns(const std::vector<IpAddress>& servers,
                                       const std::vector<std::string>& search) {
   Encoder request = requestOf(Request::SetDns);
@@ -151,6 +165,8 @@ Answer PrivilegedServer::handle(std::span<const std::uint8_t> request) {
       return writeSysctl(decoder);
     case Request::WriteTuned:
       return writeTuned(decoder);
+    case Request::CompleteInvitation:
+      return completeInvitation(decoder);
     case Request::SetDns:
       return setDns(decoder);
     case Request::LoadConfig:
@@ -193,6 +209,21 @@ Answer PrivilegedServer::writeTuned(Decoder& request) {
   const std::string value = request.text();
   if (!request.finished()) return malformed();
   return plain(privileged_.writeTuned(path, value));
+}
+
+Answer PrivilegedServer::completeInvitation(Decoder& request) {
+  crypto::PublicKey enrolment;
+  crypto::PublicKey joining;
+  for (crypto::PublicKey* key : {&enrolment, &joining}) {
+    const auto bytes = request.raw(key->bytes.size());
+    std::ranges::copy(bytes, key->bytes.begin());
+  }
+  if (!request.finished()) return malformed();
+  const auto verdict = privileged_.completeInvitation(enrolment, joining);
+  if (!verdict) return failed(verdict.error());
+  Encoder payload;
+  payload.value(*verdict);
+  return done(payload.take());
 }
 
 Answer PrivilegedServer::setDns(Decoder& request) {

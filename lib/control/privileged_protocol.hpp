@@ -25,6 +25,8 @@ class RemotePrivileged final : public Privileged {
   Result<void> runHooks(HookKind kind) override;
   Result<std::string> writeSysctl(const std::string& path, const std::string& value) override;
   Result<void> writeTuned(const std::string& path, const std::string& value) override;
+  Result<enrol::Verdict> completeInvitation(const crypto::PublicKey& enrolment,
+                                            const crypto::PublicKey& joining) override;
   Result<void> setDns(const std::vector<IpAddress>& servers,
                       const std::vector<std::string>& search) override;
   Result<void> loadModule() override;
@@ -54,6 +56,7 @@ class PrivilegedServer {
   Answer loadConfig();
   Answer writeSysctl(Decoder& request);
   Answer writeTuned(Decoder& request);
+  Answer completeInvitation(Decoder& request);
   Answer setDns(Decoder& request);
   Answer runHooks(Decoder& request);
   Answer openTun();
