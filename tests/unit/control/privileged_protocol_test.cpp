@@ -39,6 +39,12 @@ class FakePrivileged final : public Privileged {
     if (path.starts_with("proc/irq")) return failErrno(EIO, "cannot move");
     return {};
   }
+  Result<enrol::Verdict> completeInvitation(const crypto::PublicKey& enrolment,
+                                            const crypto::PublicKey& joining) override {
+    calls.push_back(fmt::format("join {} {}", enrolment.bytes[0], joining.bytes[31]));
+    if (joining.isZero()) return fail("a key of zeros");
+    return enrol::Verdict::Taken;
+  }
   Result<void> setDns(const std::vector<IpAddress>& servers,
                       const std::vector<std::string>& search) override {
     calls.push_back(fmt::format("dns {} {}", servers.size(), fmt::join(search, ",")));
@@ -124,6 +130,19 @@ TEST_CASE("requests and answers cross the socket", "[privileged]") {
                                                "module", "tun"});
 }
 
+TEST_CASE("keys that join cross the socket, and verdicts come back", "[privileged]") {
+  FakePrivileged fake;
+  Served served(fake);
+  RemotePrivileged remote(served.take());
+  crypto::PublicKey enrolment;
+  crypto::PublicKey joining;
+  enrolment.bytes[0] = 7;
+  joining.bytes[31] = 9;
+  CHECK(remote.completeInvitation(enrolment, joining) == enrol::Verdict::Taken);
+  CHECK(remote.completeInvitation(enrolment, {}).error().message == "a key of zeros");
+  CHECK(fake.calls == std::vector<std::string>{"join 7 9", "join 7 0"});
+}
+
 TEST_CASE("a configuration larger than a packet comes across", "[privileged]") {
   FakePrivileged fake;
   config::Config& config = fake.outcome.config.emplace();
@@ -170,6 +189,7 @@ TEST_CASE("malformed requests reach no operation", "[privileged]") {
   std::vector<Bytes> requests{{},
                               {7},
                               {6},
+                              {7, 1},
                               {6, 1, 0, 0, 0, 'a'},
                               {6, 255, 255, 255, 255},
                               {200},
