@@ -7,6 +7,9 @@ ADIT_UPDATE_TRANSCRIPT=1 writes it, any other run compares with it, keys and add
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import json
 import os
 import re
@@ -21,11 +24,15 @@ from lab import (
     ROOT,
     Completed,
     Home,
+    KeyPair,
     Lab,
     LabError,
     Namespace,
+    PeerSpec,
     Process,
+    TunnelSpec,
     WebServer,
+    WireGuard,
     alive,
     answers,
     expect,
@@ -35,6 +42,7 @@ from lab import (
     ping,
     progress,
     relayed,
+    run,
     scenario,
     tool,
     wait_until,
@@ -321,6 +329,58 @@ def a_bad_line(lab: Lab) -> None:
     expect(f"Endpoint = {net.relay_address}:51820" in nas.config(), "where it was reached")
     peers = [p["name"] for p in server.status()["peers"]]  # type: ignore[attr-defined]
     expect(peers == ["nas"], f"one peer: {peers}")
+
+
+def enrolment_keys(token: str) -> tuple[KeyPair, str, str]:
+    """What docs/protocol.md derives from a token: key pair and preshared key of the enrolment peer,
+    and the server's public key."""
+    text = token.removeprefix("adit1_")
+    body = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    server, secret = body[9:41], body[41:73]
+    chain = hashlib.blake2s(b"adit enrolment 1" + server).digest()
+    extracted = hmac.digest(chain, secret, "blake2s")
+    private = bytearray(hmac.digest(extracted, b"\x01", "blake2s"))
+    preshared = hmac.digest(extracted, bytes(private) + b"\x02", "blake2s")
+    private[0] &= 248
+    private[31] = private[31] & 127 | 64
+    key = base64.b64encode(private).decode()
+    public = run(["wg", "pubkey"], stdin=key).out.strip()
+    encode = base64.b64encode
+    return KeyPair(key, public), encode(preshared).decode(), encode(server).decode()
+
+
+@scenario(seconds=60)
+def an_enrolment_peer_reaches_nothing(lab: Lab) -> None:
+    """Whoever has the token, and any WireGuard, gets a session and not one packet further."""
+    net, server, nas = two_persons(lab)
+    server_up(server)
+    token = token_in(server.does("adit invite nas"))
+    invited = re.search(r"^Address = ([0-9.]+/\d+)", server.config("adit0.d/peer-nas.conf"), re.M)
+    keys, preshared, public = enrolment_keys(token)
+    peer = PeerSpec(
+        public,
+        "0.0.0.0/0",
+        endpoint=f"{net.server_address}:51820",
+        preshared_key=preshared,
+        keepalive=1,
+    )
+    thief = WireGuard(
+        net.nas, lab.device("t"), TunnelSpec(keys, [invited[1] if invited else ""], peers=[peer])
+    )
+    thief.up()
+    wait_until(lambda: thief.peer().latest_handshake > 0, 10, "the session is there")
+    net.nas.ip("route", "add", f"{server.address()}/32", "dev", thief.name)
+    net.nas.ip("route", "add", f"{net.client_address}/32", "dev", thief.name)
+    for address in (server.address(), net.client_address):
+        expect(not answers(net.nas, address), f"no answer from {address}")
+    drops = server.status()["drops"]
+    expect("source-not-allowed" in str(drops), f"they were dropped: {drops}")
+    expect(server.status()["peers"] == [], "and it is no peer")
+    server.does("adit invite --revoke nas")
+    thief.down()
+    thief.up()
+    time.sleep(1)
+    expect(thief.peer().latest_handshake == 0, "revoked, it does not even get a session")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include <sys/eventfd.h>
 
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "control/device.hpp"
 #include "control/device_enrol_file.hpp"
@@ -168,11 +169,17 @@ struct Server {
   }
   void hear(PeerId from, const std::vector<std::uint8_t>& message, unsigned copies = 1) {
     plane.sent.clear();
-    bool done = false;
-    plane.whenDispatched = [&](dataplane::EventSink& sink) {
+    dispatch([&](dataplane::EventSink& sink) {
       for (unsigned i = 0; i < copies; ++i) {
         sink.control(from, message);
       }
+    });
+  }
+  /// The data plane hands over events, and what they lead to is done.
+  void dispatch(const std::function<void(dataplane::EventSink&)>& body) {
+    bool done = false;
+    plane.whenDispatched = [&](dataplane::EventSink& sink) {
+      body(sink);
       loop.post([&] { done = true; });
     };
     ::eventfd_write(plane.events.get(), 1);
@@ -284,6 +291,41 @@ TEST_CASE_METHOD(Server, "join: a burst of requests is one piece of work", "[enr
   const crypto::PrivateKey nas = countingKey(40);
   hear(enrolmentPeer()->id, enrol::encodeRequest(nas.publicKey(), keysOf(nas)), 20);
   CHECK(plane.sent.size() == 1);
+}
+
+TEST_CASE_METHOD(Server,
+                 "enrolment peer: is never called, and any clock may call once it is confirmed",
+                 "[enrol]") {
+  const PeerId id = enrolmentPeer()->id;
+  const noise::Identity identity(enrolment.privateKey);
+  const noise::Remote remote{key.publicKey(),
+                             *crypto::x25519(enrolment.privateKey.secret(), key.publicKey()),
+                             enrolment.presharedKey};
+  const auto called = [&](std::uint64_t seconds) {
+    adit_message_initiation message;
+    REQUIRE(noise::createInitiation(identity, remote, crypto::Suite::ChaCha20Poly1305, 1,
+                                    {seconds, 0}, random, message));
+    const std::span bytes(reinterpret_cast<std::uint8_t*>(&message), sizeof message);
+    noise::CookieMaker(key.publicKey(), {}).addMacs(bytes, clock.now());
+    const int before = plane.handshakesSent;
+    dispatch([&](dataplane::EventSink& sink) {
+      sink.handshake(bytes, *Endpoint::parse("198.51.100.9:4242"), {}, 0);
+    });
+    std::this_thread::sleep_for(25ms);  // the least interval between two initiations
+    return plane.handshakesSent > before;
+  };
+  CHECK(called(2000));
+  CHECK_FALSE(called(1000));
+  dispatch([&](dataplane::EventSink& sink) { sink.keyConfirmed(id); });
+  CHECK(called(1000));
+  const int before = plane.handshakesSent;
+  dispatch([&](dataplane::EventSink& sink) {
+    sink.endpointMoved(id, *Endpoint::parse("198.51.100.9:4242"));
+    sink.needHandshake(id, dataplane::HandshakeReason::NoReply);
+  });
+  CHECK(plane.handshakesSent == before);
+  CHECK(plane.marks == 0);
+  CHECK_FALSE(state->peer(enrolmentPeer()->publicKey).greatestTimestamp);
 }
 
 TEST_CASE_METHOD(Server, "invitation: ends when it expires, is revoked or its peer removed",
