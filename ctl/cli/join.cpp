@@ -43,15 +43,25 @@ std::chrono::seconds now() {
   return std::chrono::floor<std::chrono::seconds>(SystemClock().realTime());
 }
 
+/// All that comes, where it is not typed; a token may be broken into lines.
+std::string readToken() {
+  constexpr std::size_t kEnough = 8192;
+  std::string text;
+  if (::isatty(STDIN_FILENO) == 1) {
+    remark("paste the token, then press Enter");
+    std::getline(std::cin, text);
+    return text;
+  }
+  text.reserve(kEnough);
+  for (int c = std::getchar(); c != EOF && text.size() < kEnough; c = std::getchar()) {
+    text += static_cast<char>(c);
+  }
+  return text;
+}
+
 /// The text of the argument, or for "-" of standard input, where no shell keeps it.
 Result<enrol::Token> tokenOf(std::string& argument) {
-  std::string text;
-  if (argument == "-") {
-    if (::isatty(STDIN_FILENO) == 1) remark("paste the token, then press Enter");
-    std::getline(std::cin, text);
-  } else {
-    text = argument;
-  }
+  std::string text = argument == "-" ? readToken() : argument;
   auto token = enrol::decodeToken(text);
   sodium_memzero(text.data(), text.size());
   sodium_memzero(argument.data(), argument.size());
@@ -150,9 +160,9 @@ int finish(const JoinArguments& arguments, const NamedConfig& named, const enrol
   for (const InterfaceAddress& address : joined.answer.addresses) {
     addresses.push_back(address.address.toString());
   }
-  const int printed =
-      print(fmt::format("{} is written: this machine is {} in the tunnel, and {} for the server.\n",
-                        named.file.string(), fmt::join(addresses, " and "), token.name));
+  const int printed = print(
+      fmt::format("{} is written: this machine is {} in the tunnel; the server calls it {}.\n",
+                  named.file.string(), fmt::join(addresses, " and "), token.name));
   if (printed != kSuccess) return printed;
   if (arguments.leaveDown) {
     return print(fmt::format("Next: adit up {}\n", arguments.name));

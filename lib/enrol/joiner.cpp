@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "noise/negotiation.hpp"
 #include "wire/control.h"
 #include "wire/messages.h"
 
@@ -32,7 +33,7 @@ Joiner::Joiner(const Token& token, const crypto::PrivateKey& joining, const Cloc
     : clock_(clock),
       random_(random),
       actions_(actions),
-      suite_(token.suite),
+      preferred_(token.suite),
       joining_(joining.publicKey()),
       identity_(enrolmentKeys(token.secret, token.server).privateKey),
       remote_(remoteOf(token, enrolmentKeys(token.secret, token.server))),
@@ -54,6 +55,7 @@ Result<void> Joiner::runTimers() {
   if (requests_ < kRequests) return ask();
   session_.reset();
   callInterval_ = kFirstCall;
+  calls_ = 0;
   return call();
 }
 
@@ -64,9 +66,11 @@ Result<void> Joiner::call() {
   if (!timestamp) return tl::unexpected(timestamp.error());
   std::uint32_t index = 0;
   random_.fill(bytesOf(index));
+  // The server may pin another suite than when it made the token.
+  const crypto::Suite suite = noise::initiationSuite(noise::SuiteSet::all(), preferred_, calls_++);
   adit_message_initiation message;
   handshake_ =
-      noise::createInitiation(identity_, *remote_, suite_, index, *timestamp, random_, message);
+      noise::createInitiation(identity_, *remote_, suite, index, *timestamp, random_, message);
   if (!handshake_) return fail("no handshake is possible with the token's server");
   cookies_.addMacs(bytesOf(message), now);
   next_ = now + callInterval_;
@@ -82,7 +86,7 @@ Result<void> Joiner::ask() {
               ADIT_PADDING_MULTIPLE);
   adit_message_data header{};
   header.header.type = ADIT_MESSAGE_DATA;
-  header.header.suite = static_cast<std::uint8_t>(suite_);
+  header.header.suite = static_cast<std::uint8_t>(session_->suite);
   header.receiver_index = htole32(session_->remoteIndex);
   header.counter = htole64(session_->counter);
   std::vector<std::uint8_t> datagram(ADIT_DATA_OVERHEAD + text.size());
@@ -123,7 +127,7 @@ Result<bool> Joiner::receiveResponse(std::span<const std::uint8_t> datagram) {
   adit_message_response message;
   if (datagram.size() != sizeof message || !handshake_) return false;
   std::memcpy(&message, datagram.data(), sizeof message);
-  if (message.header.suite != static_cast<std::uint8_t>(suite_) ||
+  if (message.header.suite != static_cast<std::uint8_t>(handshake_->suite) ||
       le32toh(message.receiver_index) != handshake_->localIndex) {
     return false;
   }
@@ -132,10 +136,11 @@ Result<bool> Joiner::receiveResponse(std::span<const std::uint8_t> datagram) {
   const auto keys = noise::consumeResponse(*handshake_, identity_, *remote_, message);
   if (!keys) return false;
   session_.emplace();
+  session_->suite = handshake_->suite;
   session_->localIndex = handshake_->localIndex;
   session_->remoteIndex = le32toh(message.sender_index);
-  session_->send = crypto::makeAeadKey(suite_, keys->send);
-  session_->receive = crypto::makeAeadKey(suite_, keys->receive);
+  session_->send = crypto::makeAeadKey(session_->suite, keys->send);
+  session_->receive = crypto::makeAeadKey(session_->suite, keys->receive);
   handshake_.reset();
   requests_ = 0;
   return ask().map([] { return true; });
@@ -149,7 +154,7 @@ bool Joiner::receiveData(std::span<const std::uint8_t> datagram) {
     return false;
   }
   std::memcpy(&header, datagram.data(), sizeof header);
-  if (header.header.suite != static_cast<std::uint8_t>(suite_) ||
+  if (header.header.suite != static_cast<std::uint8_t>(session_->suite) ||
       le32toh(header.receiver_index) != session_->localIndex) {
     return false;
   }

@@ -34,7 +34,7 @@ class Joiner {
  public:
   /// Between two initiations: after the first one, twice as long each time, and at most.
   static constexpr std::chrono::nanoseconds kFirstCall = std::chrono::seconds(1);
-  static constexpr std::chrono::nanoseconds kLongestCall = std::chrono::seconds(5);
+  static constexpr std::chrono::nanoseconds kLongestCall = std::chrono::seconds(3);
   /// Between two requests in one session, and how many before a new one: the server may have
   /// restarted.
   static constexpr std::chrono::nanoseconds kAskAgain = std::chrono::seconds(1);
@@ -62,6 +62,7 @@ class Joiner {
 
  private:
   struct Session {
+    crypto::Suite suite{};
     std::uint32_t localIndex = 0;
     std::uint32_t remoteIndex = 0;
     std::uint64_t counter = 0;
@@ -81,7 +82,7 @@ class Joiner {
   const Clock& clock_;
   crypto::RandomSource& random_;
   JoinActions& actions_;
-  const crypto::Suite suite_;
+  const crypto::Suite preferred_;
   const crypto::PublicKey joining_;
   noise::Identity identity_;
   /// Nothing for a server's key with which no handshake is possible.
@@ -97,6 +98,8 @@ class Joiner {
   std::optional<Session> session_;
   std::optional<Answer> answer_;
   std::chrono::nanoseconds callInterval_ = kFirstCall;
+  /// Without an answer, since the last session.
+  unsigned calls_ = 0;
   unsigned requests_ = 0;
   BootTime next_{};
 };

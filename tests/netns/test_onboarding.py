@@ -149,6 +149,8 @@ def shape(text: str) -> str:
 
 
 def compare(persons: list[Person], order: list[str]) -> None:
+    if os.environ.get("ADIT_VM"):
+        return  # the guest has no docs, and its kernel may have other words for what was done
     text = shape("\n".join(order))
     if os.environ.get("ADIT_UPDATE_TRANSCRIPT"):
         TRANSCRIPT.write_text(text)
@@ -232,7 +234,7 @@ def refusals_write_nothing(lab: Lab) -> None:
     server.refused("init", "server", word="adit0.conf exists already")
     expect(nas.files() == {}, f"nothing at all: {nas.files()}")
     server.does("adit up adit0")
-    nas.does("adit join --no-up -", stdin=f"  {token[:50]}{token[50:]}\n")
+    nas.does("adit join --no-up -", stdin=f"  {token[:50]}\r\n{token[50:]}\n")
     expect(list(nas.files()) == ["adit0.conf"], "after all that the token still works")
 
 
@@ -251,6 +253,9 @@ def one_token_one_machine(lab: Lab) -> None:
     expect(server.config("adit0.d/peer-nas.conf") == peers, "the peer is who it was")
     warnings = server.status()["warnings"]
     expect("the token of nas was used 2 times by another" in str(warnings), f"told: {warnings}")
+    own = server.config()
+    server.does("adit save adit0")
+    expect(server.config() == own, "nothing of it gets into the person's file")
     shown = server.adit("show", "adit0").out
     expect(shown.count("peer:") == 1, f"the enrolment's own peer is shown nowhere: {shown}")
     ping(net.nas, server.address())

@@ -145,7 +145,9 @@ TEST_CASE_METHOD(Files, "join: an invitation in the person's own file is not com
   std::filesystem::remove(scratch.file("adit0.d/peer-nas.conf"));
   const std::string text = scratch.read("adit0.conf") + invitation("nas", enrolment, 2);
   scratch.write("adit0.conf", text);
-  CHECK_FALSE(complete(nas));
+  const auto verdict = complete(nas);
+  REQUIRE_FALSE(verdict);
+  CHECK_THAT(verdict.error().message, Contains("outside of"));
   CHECK(scratch.read("adit0.conf") == text);
 }
 
