@@ -29,6 +29,12 @@ void addLifecycleCommands(CLI::App& app, Action& action);
 void addSaveCommand(CLI::App& app, Action& action);
 /// map list, add, del and check
 void addMapCommands(CLI::App& app, Action& action);
+/// peer list, remove and rotate
+void addPeerCommands(CLI::App& app, Action& action);
+/// import
+void addImportCommand(CLI::App& app, Action& action);
+/// export
+void addExportCommand(CLI::App& app, Action& action);
 /// trace
 void addTraceCommand(CLI::App& app, Action& action);
 /// status

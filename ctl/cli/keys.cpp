@@ -1,7 +1,4 @@
 // genkey, genpsk and pubkey: as wg(8) does them.
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 
@@ -15,16 +12,6 @@ namespace {
 constexpr std::size_t kKeyCharacters = 44;
 constexpr const char* kBadKey = "Key is not the correct length or format";
 
-void warnOfReadableFile() {
-  struct stat status {};
-  if (::fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) &&
-      (status.st_mode & S_IRWXO) != 0) {
-    fmt::print(stderr,
-               "Warning: writing to world accessible file.\n"
-               "Consider setting the umask to 077 and trying again.\n");
-  }
-}
-
 int printKey(std::string key) {
   key += '\n';
   const int status = print(key);
@@ -33,12 +20,12 @@ int printKey(std::string key) {
 }
 
 int generatePrivateKey() {
-  warnOfReadableFile();
+  warnOfReadableOutput();
   return printKey(crypto::PrivateKey::generate().toBase64());
 }
 
 int generatePresharedKey() {
-  warnOfReadableFile();
+  warnOfReadableOutput();
   crypto::PresharedKey key;
   crypto::SystemRandom().fill(key.bytes());
   return printKey(crypto::presharedKeyToBase64(key));

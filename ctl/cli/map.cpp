@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/drop_in.hpp"
 #include "cli/machine.hpp"
 #include "cli/map_check.hpp"
 #include "cli/map_file.hpp"
@@ -22,7 +23,6 @@ namespace {
 
 using control::ControlClient;
 using control::MapSnapshot;
-using control::NamedConfig;
 using Json = nlohmann::ordered_json;
 
 struct ChangeArguments {
@@ -35,51 +35,6 @@ struct ListArguments {
   std::string name;
   bool json = false;
 };
-
-int report(bool json, const MapFile& file, const std::vector<std::string>& notes) {
-  if (json) {
-    return print(Json{{"ok", true}, {"file", file.path().string()}, {"notes", notes}}.dump(2) +
-                 '\n');
-  }
-  return print(notes.empty() ? "" : fmt::format("{}\n", fmt::join(notes, "\n")));
-}
-
-int refuse(bool json, const Error& error) {
-  if (json) print(Json{{"ok", false}, {"error", error.message}}.dump(2) + '\n');
-  return json ? kFailure : complain(error);
-}
-
-/// What the daemon makes of the changed file. Where it refuses, the file is as it was.
-Result<std::vector<std::string>> applied(const std::string& interface, MapFile& file) {
-  auto client = ControlClient::connect(interface);
-  if (!client) {
-    if (client.error().code != ENOENT) return tl::unexpected(client.error());
-    return std::vector<std::string>{
-        fmt::format("{} is not up; `adit up {}` applies the change", interface, interface)};
-  }
-  auto notes = client->reload();
-  if (!notes) {
-    if (const auto restored = file.restore(); !restored) {
-      return fail("{}\n{}", notes.error().message, restored.error().message);
-    }
-  }
-  return notes;
-}
-
-/// The file that the daemon was started for, wherever that is; of one that is not up, the file that
-/// `adit up` takes.
-Result<NamedConfig> fileOf(const std::string& name) {
-  auto named = control::resolveConfigName(name);
-  const bool isPath = named && name != named->interface;
-  if (!named || isPath) return named;
-  const auto view = ControlClient::connect(named->interface).and_then([](ControlClient client) {
-    return client.show(false);
-  });
-  if (view && !view->device.configured.files.empty()) {
-    named->file = view->device.configured.files.front().path;
-  }
-  return named;
-}
 
 /// A mapping on an address that this server does not have would never see a packet. Where the
 /// tunnel is down nobody knows yet which it will have.
@@ -101,21 +56,23 @@ Result<void> hasAddress(const std::string& name, const std::string& listen) {
 Result<std::vector<std::string>> appliedIfOurs(const ChangeArguments& arguments,
                                                const std::string& interface, MapFile& file) {
   if (const auto ours = hasAddress(arguments.name, arguments.map.listen); !ours) {
-    if (const auto restored = file.restore(); !restored) return tl::unexpected(restored.error());
+    if (const auto restored = file.file().restore(); !restored)
+      return tl::unexpected(restored.error());
     return tl::unexpected(ours.error());
   }
-  return applied(interface, file);
+  return applied(interface, {&file.file()});
 }
 
 int change(const ChangeArguments& arguments, bool adds) {
-  const auto named = fileOf(arguments.name);
+  const auto named = configOf(arguments.name);
   if (!named) return complain(named.error());
   MapFile file(*named);
   const auto changed = adds ? file.add(arguments.map) : file.remove(arguments.map.listen);
-  if (!changed) return refuse(arguments.json, changed.error());
-  const auto notes =
-      adds ? appliedIfOurs(arguments, named->interface, file) : applied(named->interface, file);
-  return notes ? report(arguments.json, file, *notes) : refuse(arguments.json, notes.error());
+  if (!changed) return refuseChange(arguments.json, changed.error());
+  const auto notes = adds ? appliedIfOurs(arguments, named->interface, file)
+                          : applied(named->interface, {&file.file()});
+  return notes ? reportChange(arguments.json, file.file().path(), *notes)
+               : refuseChange(arguments.json, notes.error());
 }
 
 std::string trafficText(const MapSnapshot& map) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/firewall_fixes.hpp"
@@ -197,10 +196,7 @@ MapLeg checked(const Machine& machine, const nat::Mapping& mapping, const MapSna
 }
 
 bool agreed(const nat::Obstacle& obstacle) {
-  fmt::print(stderr, "{}\nRun: {}\n? [y/N] ", obstacle.what, obstacle.fix);
-  std::string answer;
-  return ::isatty(STDIN_FILENO) == 1 && std::getline(std::cin, answer) &&
-         (answer == "y" || answer == "yes");
+  return confirmed(fmt::format("{}\nRun: {}\n?", obstacle.what, obstacle.fix));
 }
 
 /// Those that are left.

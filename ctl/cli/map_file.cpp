@@ -1,36 +1,19 @@
 #include "cli/map_file.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 
+#include "cli/peer_file.hpp"
+#include "config/diagnostics.hpp"
 #include "config/mapping_text.hpp"
-#include "config/parser.hpp"
 #include "config/values.hpp"
 #include "config/writer.hpp"
-#include "util/file.hpp"
 
 namespace adit::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kFileName = "maps.conf";
 constexpr std::string_view kHeader =
     "# Written by `adit map`, which keeps nothing else here: your own go into NAME.conf.\n";
-constexpr mode_t kFolderMode = 0700;
-constexpr mode_t kFileMode = 0600;
-
-std::string joined(const std::vector<config::Diagnostic>& diagnostics) {
-  std::string text;
-  for (const config::Diagnostic& diagnostic : diagnostics) {
-    if (diagnostic.severity == config::Severity::Error) {
-      text += (text.empty() ? "" : "\n") + diagnostic.toString();
-    }
-  }
-  return text;
-}
 
 /// One line each: no argument begins another line or a comment.
 Result<std::string> sectionOf(const MapText& map) {
@@ -54,16 +37,6 @@ Result<std::string> sectionOf(const MapText& map) {
   return sound.map([&] { return text; });
 }
 
-Result<std::string> contentOf(const fs::path& path) {
-  auto content = readFile(path);
-  if (!content && content.error().code == ENOENT) return std::string();
-  return content;
-}
-
-bool isIn(const fs::path& path, const config::Location& location) {
-  return location.file && *location.file == path.string();
-}
-
 /// "18080/tcp" as "tcp/18080".
 Result<std::string> canonicalListen(const std::string& text) {
   const auto listen = config::parseListen(text);
@@ -78,67 +51,68 @@ Result<std::string> canonicalListen(const std::string& text) {
   return config::listenText(map);
 }
 
-std::string written(const fs::path& path, const std::vector<config::MapConfig>& maps,
-                    const config::MapConfig* without) {
+tl::unexpected<Error> standsElsewhere(const config::MapConfig& map) {
+  return fail("{} stands in {}:{}; remove it there, and run `adit reload`", config::listenText(map),
+              *map.location.file, map.location.line);
+}
+
+}  // namespace
+
+MapFile::MapFile(const control::NamedConfig& config) : file_(config.file, kFileName) {}
+
+Result<void> MapFile::add(const MapText& map) {
+  const auto section = sectionOf(map);
+  if (!section) return tl::unexpected(section.error());
+  const auto before = file_.content();
+  if (!before) return tl::unexpected(before.error());
+  const auto after = file_.judge(*before + *section);
+  if (!after) return tl::unexpected(after.error());
+  return file_.write(written(after->maps, [](const auto&) { return false; }));
+}
+
+Result<void> MapFile::remove(const std::string& listen) {
+  const auto wanted = canonicalListen(listen);
+  if (!wanted) return tl::unexpected(wanted.error());
+  const auto config = now();
+  if (!config) return tl::unexpected(config.error());
+  const auto found = std::ranges::find(config->maps, *wanted, config::listenText);
+  if (found == config->maps.end()) {
+    return fail("there is no mapping {}; `adit map list` shows all", *wanted);
+  }
+  if (!isHere(*found)) return standsElsewhere(*found);
+  return file_.write(
+      written(config->maps, [&](const config::MapConfig& map) { return &map == &*found; }));
+}
+
+Result<void> MapFile::removeThoseTo(const config::PeerConfig& peer) {
+  const auto config = now();
+  if (!config) return tl::unexpected(config.error());
+  const auto goes = [&](const config::MapConfig& map) { return leadsTo(map, peer); };
+  if (std::ranges::none_of(config->maps, goes)) return {};
+  for (const config::MapConfig& map : config->maps) {
+    const bool byName = config::equalIgnoringCase(map.targetHost, peer.name);
+    if (byName && !isHere(map)) return standsElsewhere(map);
+  }
+  return file_.write(written(config->maps, goes));
+}
+
+bool MapFile::isHere(const config::MapConfig& map) const {
+  return map.location.file && *map.location.file == file_.path().string();
+}
+
+std::string MapFile::written(const std::vector<config::MapConfig>& maps, const Goes& goes) const {
   std::string text;
   for (const config::MapConfig& map : maps) {
-    if (&map != without && isIn(path, map.location)) {
+    if (isHere(map) && !goes(map)) {
       text += '\n' + config::writeSection(config::Section::Map, {.map = &map});
     }
   }
   return text.empty() ? text : std::string(kHeader) + text;
 }
 
-}  // namespace
-
-MapFile::MapFile(const control::NamedConfig& config)
-    : config_(config.file), path_(config::dropInFolder(config.file) / kFileName) {}
-
-Result<void> MapFile::add(const MapText& map) {
-  const auto section = sectionOf(map);
-  if (!section) return tl::unexpected(section.error());
-  auto before = contentOf(path_);
-  if (!before) return tl::unexpected(before.error());
-  before_ = std::move(*before);
-  const std::string after = before_ + *section;
-  const config::Outcome outcome = config::loadWith(config_, path_, after);
-  if (!outcome.ok()) return fail("{}", joined(outcome.diagnostics));
-  return write(written(path_, outcome.config->maps, nullptr));
-}
-
-Result<void> MapFile::remove(const std::string& listen) {
-  const auto wanted = canonicalListen(listen);
-  if (!wanted) return tl::unexpected(wanted.error());
-  auto before = contentOf(path_);
-  if (!before) return tl::unexpected(before.error());
-  before_ = std::move(*before);
-  const config::Outcome outcome = config::load(config_);
-  if (!outcome.ok()) return fail("{}", joined(outcome.diagnostics));
-  const auto& maps = outcome.config->maps;
-  const auto found = std::ranges::find(maps, *wanted, config::listenText);
-  if (found == maps.end()) {
-    return fail("there is no mapping {}; `adit map list` shows all", *wanted);
-  }
-  if (!isIn(path_, found->location)) {
-    return fail("{} stands in {}:{}; remove it there, and run `adit reload`", *wanted,
-                *found->location.file, found->location.line);
-  }
-  return write(written(path_, maps, &*found));
-}
-
-Result<void> MapFile::restore() {
-  return write(std::move(before_));
-}
-
-Result<void> MapFile::write(std::string content) {
-  const fs::path folder = path_.parent_path();
-  if (::mkdir(folder.c_str(), kFolderMode) != 0 && errno != EEXIST) {
-    return failErrno(errno, "{}", folder.string());
-  }
-  if (!content.empty()) return replaceFile(path_, content, kFileMode, Durability::PowerCut);
-  std::error_code error;
-  fs::remove(path_, error);
-  return error ? Result<void>(failErrno(error.value(), "{}", path_.string())) : Result<void>{};
+Result<config::Config> MapFile::now() const {
+  const auto content = file_.content();
+  return content ? file_.judge(*content) : tl::unexpected(content.error());
 }
 
 }  // namespace adit::cli

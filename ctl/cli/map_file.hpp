@@ -3,9 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "cli/drop_in.hpp"
+#include "config/model.hpp"
 #include "control/paths.hpp"
 #include "util/result.hpp"
 
@@ -26,22 +29,26 @@ class MapFile {
  public:
   explicit MapFile(const control::NamedConfig& config);
 
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] DropIn& file() { return file_; }
 
   /// The whole configuration is judged with the change before anything is written. The error has
   /// every diagnostic, one a line.
   Result<void> add(const MapText& map);
   /// `listen` as in [Map]. A mapping of another file is an error that names its line.
   Result<void> remove(const std::string& listen);
-  /// Puts back what was there before add() or remove().
-  Result<void> restore();
+  /// Those that lead to `peer`. One of another file that names the peer is an error, since the
+  /// configuration would be wrong without the peer.
+  Result<void> removeThoseTo(const config::PeerConfig& peer);
 
  private:
-  Result<void> write(std::string content);
+  using Goes = std::function<bool(const config::MapConfig&)>;
+  [[nodiscard]] bool isHere(const config::MapConfig& map) const;
+  /// The mappings of this file, but for those that go.
+  [[nodiscard]] std::string written(const std::vector<config::MapConfig>& maps,
+                                    const Goes& goes) const;
+  [[nodiscard]] Result<config::Config> now() const;
 
-  std::filesystem::path config_;
-  std::filesystem::path path_;
-  std::string before_;
+  DropIn file_;
 };
 
 }  // namespace adit::cli

@@ -1,10 +1,12 @@
 #include "cli/output.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 
 namespace adit::cli {
@@ -40,6 +42,23 @@ int complain(const Error& error) {
 
 void remark(std::string_view text) {
   fmt::print(stderr, "adit: {}\n", text);
+}
+
+bool confirmed(std::string_view question) {
+  fmt::print(stderr, "{} [y/N] ", question);
+  std::string answer;
+  return ::isatty(STDIN_FILENO) == 1 && std::getline(std::cin, answer) &&
+         (answer == "y" || answer == "yes");
+}
+
+void warnOfReadableOutput() {
+  struct stat status {};
+  if (::fstat(STDOUT_FILENO, &status) == 0 && S_ISREG(status.st_mode) &&
+      (status.st_mode & S_IRWXO) != 0) {
+    fmt::print(stderr,
+               "Warning: writing to world accessible file.\n"
+               "Consider setting the umask to 077 and trying again.\n");
+  }
 }
 
 bool wantsColor() {

@@ -22,6 +22,13 @@ int complain(const Error& error);
 /// "adit: TEXT" on standard error, for what is no failure.
 void remark(std::string_view text);
 
+/// Asks on standard error, "QUESTION [y/N] "; only "y" or "yes" on a terminal is a yes.
+bool confirmed(std::string_view question);
+
+/// On standard error, when standard output is a file that others can read: keys are about to
+/// follow.
+void warnOfReadableOutput();
+
 /// Colours are wanted: ADIT_COLOR_MODE or WG_COLOR_MODE is "always", or it is not "never" and
 /// standard output is a terminal.
 bool wantsColor();

@@ -75,6 +75,9 @@ void addCommands(CLI::App& app, Action& action) {
   addLifecycleCommands(app, action);
   addStatusCommand(app, action);
   addMapCommands(app, action);
+  addPeerCommands(app, action);
+  addExportCommand(app, action);
+  addImportCommand(app, action);
   addTraceCommand(app, action);
   addCheckCommands(app, action);
   addTuneCommands(app, action);
@@ -87,6 +90,63 @@ void addCommands(CLI::App& app, Action& action) {
   addKeyCommands(app, action);
   addVersionCommand(app, action);
   addHelpCommand(app, action);
+}
+
+/// What the value of an option is called, the same for every command; completions know the words.
+struct ValueName {
+  std::string_view option;
+  const char* value;
+};
+constexpr auto kValueNames = std::to_array<ValueName>({
+    {"address", "ADDRESS"},
+    {"allow", "NETWORK"},
+    {"allowed-ips", "NETWORKS"},
+    {"bandwidth", "RATE"},
+    {"batch", "N"},
+    {"bind", "ADDRESS"},
+    {"compare", "FILE"},
+    {"delay", "TIME"},
+    {"endpoint", "HOST"},
+    {"expires", "TIME"},
+    {"html", "FILE"},
+    {"interface", "NAME"},
+    {"interval", "SECONDS"},
+    {"key", "FILE"},
+    {"layers", "LAYERS"},
+    {"mapped", "TARGET"},
+    {"maps", "PORTS"},
+    {"name", "NAME"},
+    {"nic", "NIC"},
+    {"output", "FILE"},
+    {"packet", "BYTES"},
+    {"port", "PORT"},
+    {"public", "NIC"},
+    {"rate", "RATE"},
+    {"revoke", "PEER"},
+    {"root", "FOLDER"},
+    {"seconds", "SECONDS"},
+    {"source", "preserve|masquerade"},
+    {"streams", "N"},
+    {"timeout", "SECONDS"},
+    {"udp-rate", "RATE"},
+});
+
+void nameValues(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) {
+      option->type_name("");
+      continue;
+    }
+    const auto* found = std::ranges::find_if(kValueNames, [&](const ValueName& name) {
+      return option->check_lname(std::string(name.option));
+    });
+    if (found != kValueNames.end() && option->get_items_expected_max() > 0) {
+      option->type_name(found->value);
+    }
+  }
+  for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) {
+    nameValues(*sub);
+  }
 }
 
 int explain(const CLI::App& app, const CLI::ParseError& error) {
@@ -102,13 +162,21 @@ int explain(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-int run(int argc, const char* const* argv) {
-  CLI::App app(kDescription, "adit");
-  Action action = showAll;
-  app.footer(kFooter);
+void buildCommandLine(CLI::App& app, Action& action) {
+  app.name("adit");
+  app.description(kDescription);
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(28);
   addCommands(app, action);
+  // Now, so that no command inherits it.
+  app.footer(kFooter);
+  nameValues(app);
+}
+
+int run(int argc, const char* const* argv) {
+  CLI::App app;
+  Action action = showAll;
+  buildCommandLine(app, action);
   // CLI11 would call it an unexpected argument.
   if (argc > 1 && argv[1][0] != '-' && findCommand(app, argv[1]) == nullptr) {
     return complainOfUnknown(app, argv[1]);
