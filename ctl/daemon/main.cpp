@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -30,6 +29,7 @@
 #include "control/privileged_directories.hpp"
 #include "control/privileged_process.hpp"
 #include "control/stream_server.hpp"
+#include "daemon/arguments.hpp"
 #include "dataplane/kernel/kernel.hpp"
 #include "nat/prerequisites.hpp"
 #include "netlink/route.hpp"
@@ -42,15 +42,8 @@ using adit::UniqueFd;
 using adit::config::MetricsAddress;
 using adit::control::DaemonSockets;
 using adit::control::NamedConfig;
+using adit::daemon::Arguments;
 namespace control = adit::control;
-
-struct Arguments {
-  std::string target;
-  bool foreground = false;
-  bool background = false;
-  bool cleanup = false;
-  std::string logLevel = "info";
-};
 
 int complain(const std::string& message) {
   fmt::print(stderr, "aditd: {}\n", message);
@@ -317,21 +310,9 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"aditd serves one adit tunnel interface. People use adit(8), which starts it."};
+  CLI::App app;
   Arguments arguments;
-  app.add_option("interface", arguments.target,
-                 "NAME of /etc/adit/NAME.conf, or the path of a file NAME.conf")
-      ->required();
-  auto* background = app.add_flag("--daemon", arguments.background,
-                                  "Go to the background once the interface is up; 0 means up");
-  auto* foreground =
-      app.add_flag("--foreground", arguments.foreground, "Stay in the foreground (the default)");
-  auto* cleanup = app.add_flag("--cleanup", arguments.cleanup,
-                               "Remove what a killed daemon left of the interface, and end");
-  background->excludes(foreground)->excludes(cleanup);
-  app.add_option("--log-level", arguments.logLevel, "trace, debug, info, warn, error or off")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
-  app.set_version_flag("--version", std::string("aditd ") + ADIT_VERSION);
+  adit::daemon::describeArguments(app, arguments);
   CLI11_PARSE(app, argc, argv);
 
   spdlog::set_default_logger(spdlog::stderr_logger_mt("aditd"));
