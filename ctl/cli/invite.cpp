@@ -11,7 +11,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/diagnostics.hpp"
+#include "cli/drop_in.hpp"
 #include "cli/init_network.hpp"
+#include "cli/interface_choice.hpp"
 #include "cli/invite_file.hpp"
 #include "cli/onboarding.hpp"
 #include "cli/output.hpp"
@@ -34,7 +36,7 @@ constexpr std::chrono::seconds kLongestLife = 30 * 24h;
 
 struct InviteArguments {
   std::string name;
-  std::string interface = "adit0";
+  std::string interface;
   std::vector<std::string> maps;
   std::vector<std::string> endpoints;
   std::string expires = "24h";
@@ -260,9 +262,9 @@ int list(const InviteArguments& arguments, const NamedConfig& named) {
 }
 
 int run(const InviteArguments& arguments) {
-  const auto named = control::resolveConfigName(arguments.interface);
-  if (!named) return complain(named.error());
   if (::geteuid() != 0) return complain("invite needs root: run it with sudo");
+  const auto named = chosenInterface(arguments.interface).and_then(configOf);
+  if (!named) return complain(named.error());
   if (arguments.list) return list(arguments, *named);
   if (!arguments.revoke.empty()) return revoke(arguments, *named);
   if (arguments.name.empty()) {
@@ -286,7 +288,7 @@ void addInviteCommand(CLI::App& app, Action& action) {
                   "repeated")
       ->allow_extra_args(false);
   sub->add_option("--interface", arguments->interface,
-                  "an interface or its file; adit0 by default");
+                  "an interface or its file; needed where there are several");
   CLI::Option* list = sub->add_flag("--list", arguments->list, "list the invitations");
   sub->add_option("--revoke", arguments->revoke, "withdraw the open invitation of that name")
       ->excludes(list);
