@@ -283,7 +283,10 @@ TEST_CASE_METHOD(Server, "join: an ordinary peer cannot ask", "[enrol]") {
   const crypto::PrivateKey nas = countingKey(40);
   REQUIRE(join(nas));
   const PeerId id = peerWith(nas.publicKey())->id;
-  hear(id, enrol::encodeRequest(countingKey(41).publicKey(), keysOf(countingKey(41))));
+  const crypto::PrivateKey other = countingKey(41);
+  const auto asPeer = enrol::joinKeys(other, key.publicKey(),
+                                      {nas.publicKey(), key.publicKey(), other.publicKey()});
+  hear(id, enrol::encodeRequest(other.publicKey(), *asPeer));
   CHECK(plane.sent.empty());
 }
 
