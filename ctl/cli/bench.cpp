@@ -354,6 +354,7 @@ void addCrypto(CLI::App* app, Action& action) {
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
   sub->add_flag("--json", arguments->json, "one JSON object: packet_bytes, batch, results");
+  sub->footer("Example:\n  adit bench crypto --packet 1372");
   sub->callback(
       [&action, arguments] { action = [arguments] { return measureCrypto(*arguments); }; });
 }
@@ -364,6 +365,7 @@ void addShow(CLI::App* app, Action& action) {
       app->add_subcommand("show", "Print again what --json printed, compare it, make its page");
   sub->add_option("FILE", arguments->file, "what --json printed")->required();
   addOutputOptions(sub, arguments);
+  sub->footer("Example:\n  adit bench show after.json --compare before.json --html bench.html");
   sub->callback([&action, arguments] { action = [arguments] { return showFile(*arguments); }; });
 }
 

@@ -248,6 +248,7 @@ void addBenchServer(CLI::App* bench, Action& action) {
       ->check(CLI::Range(1, 65535))
       ->capture_default_str();
   sub->add_flag("--once", arguments->once, "end some seconds after the first benchmark");
+  sub->footer("Until Ctrl-C.\nExample:\n  adit bench server --endpoint auto");
   sub->callback([&action, arguments] { action = [arguments] { return serve(*arguments); }; });
 }
 

@@ -146,6 +146,7 @@ void addListCommand(CLI::App& map, Action& action) {
   CLI::App* sub = map.add_subcommand("list", "List mappings, their state and what they carried");
   sub->add_option("NAME", arguments->name, "an interface or its file; without it, all that are up");
   sub->add_flag("--json", arguments->json, "one JSON array");
+  sub->footer("Example:\n  adit map list adit0");
   sub->callback([&action, arguments] { action = [arguments] { return list(*arguments); }; });
 }
 
