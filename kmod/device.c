@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "peer.h"
+#include "rx_queue.h"
 #include "socket.h"
 #include "tx.h"
 #include "tx_batch.h"
@@ -31,8 +32,7 @@ static int prepare_queues(struct adit_device *adit)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		queue = per_cpu_ptr(adit->rx_queues, cpu);
-		skb_queue_head_init(&queue->packets);
-		queue->rx.adit = adit;
+		adit_rx_queue_init(queue, adit);
 		adit_napi_add(adit->dev, &queue->napi, adit_rx_poll);
 	}
 	return 0;

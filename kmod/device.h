@@ -20,7 +20,6 @@
 
 #include "allowedips.h"
 #include "handshake_queue.h"
-#include "rx.h"
 #include "session.h"
 #include "stats.h"
 
@@ -31,19 +30,13 @@
 /* Bytes of an IPv4 super-packet on the link, where the kernel has some above 64 KiB. */
 #define ADIT_BIG_SUPER (3 * 65536)
 
+struct adit_rx_queue;
+
 /* The socket that receives the events of a device: its netlink port, and its namespace. */
 struct adit_claim {
 	struct net *net;
 	u32 portid;
 	struct rcu_head rcu;
-};
-
-/* Outer packets that arrived on one CPU. */
-struct adit_rx_queue {
-	struct napi_struct napi;
-	struct sk_buff_head packets;
-	unsigned int bytes; /* of memory; the queue's lock */
-	struct adit_rx rx;
 };
 
 struct adit_device {

@@ -10,47 +10,10 @@
 #include "compat.h"
 #include "device.h"
 #include "peer.h"
+#include "rx_queue.h"
 
-/* Of memory that waits on one CPU. */
-#define QUEUE_BYTES (16U << 20)
 /* So many datagrams are one unit of the poll's budget. */
 #define DATAGRAMS_PER_UNIT 8
-
-struct rx_cb {
-	int ifindex; /* where the outer packet arrived: its device may go meanwhile */
-};
-
-static struct rx_cb *rx_cb(struct sk_buff *skb)
-{
-	BUILD_BUG_ON(sizeof(struct rx_cb) > sizeof_field(struct sk_buff, cb));
-	return (struct rx_cb *)skb->cb;
-}
-
-static bool push(struct adit_rx_queue *queue, struct sk_buff *skb)
-{
-	bool pushed = false;
-
-	spin_lock(&queue->packets.lock);
-	if (queue->bytes + skb->truesize <= QUEUE_BYTES) {
-		queue->bytes += skb->truesize;
-		__skb_queue_tail(&queue->packets, skb);
-		pushed = true;
-	}
-	spin_unlock(&queue->packets.lock);
-	return pushed;
-}
-
-static struct sk_buff *pop(struct adit_rx_queue *queue)
-{
-	struct sk_buff *skb;
-
-	spin_lock(&queue->packets.lock);
-	skb = __skb_dequeue(&queue->packets);
-	if (skb)
-		queue->bytes -= skb->truesize;
-	spin_unlock(&queue->packets.lock);
-	return skb;
-}
 
 void adit_rx_purge(struct adit_device *adit)
 {
@@ -59,8 +22,7 @@ void adit_rx_purge(struct adit_device *adit)
 
 	for_each_possible_cpu(cpu) {
 		queue = per_cpu_ptr(adit->rx_queues, cpu);
-		skb_queue_purge(&queue->packets);
-		queue->bytes = 0;
+		adit_rx_queue_purge(queue);
 		if (queue->rx.waits)
 			adit_rx_super_drop(&queue->rx.super);
 		queue->rx.waits = false;
@@ -84,13 +46,14 @@ int adit_rx_encapsulated(struct sock *sk, struct sk_buff *skb)
 		kfree_skb(skb);
 		return 0;
 	}
-	rx_cb(skb)->ifindex = skb->dev ? skb->dev->ifindex : skb->skb_iif;
+	adit_rx_cb(skb)->ifindex = skb->dev ? skb->dev->ifindex : skb->skb_iif;
 	skb_dst_drop(skb);
 	skb->dev = adit->dev;
 	local_bh_disable();
 	queue = this_cpu_ptr(adit->rx_queues);
-	if (likely(push(queue, skb))) {
+	if (likely(adit_rx_queue_push(queue, skb))) {
 		napi_schedule(&queue->napi);
+		adit_rx_queue_ask(queue, adit->rx_queues);
 	} else {
 		adit_drop(adit, NULL, ADIT_DROP_QUEUE_FULL, datagrams_of(skb));
 		kfree_skb(skb);
@@ -104,7 +67,7 @@ static void read_source(struct sk_buff *skb, struct adit_endpoint *source)
 	const struct udphdr *udp = (const struct udphdr *)skb->data;
 
 	memset(source, 0, sizeof(*source));
-	source->source_ifindex = rx_cb(skb)->ifindex;
+	source->source_ifindex = adit_rx_cb(skb)->ifindex;
 	if (skb->protocol == htons(ETH_P_IP)) {
 		source->address4.sin_family = AF_INET;
 		source->address4.sin_port = udp->source;
@@ -115,7 +78,7 @@ static void read_source(struct sk_buff *skb, struct adit_endpoint *source)
 		source->address6.sin6_port = udp->source;
 		source->address6.sin6_addr = ipv6_hdr(skb)->saddr;
 		source->address6.sin6_scope_id =
-			ipv6_iface_scope_id(&ipv6_hdr(skb)->saddr, rx_cb(skb)->ifindex);
+			ipv6_iface_scope_id(&ipv6_hdr(skb)->saddr, adit_rx_cb(skb)->ifindex);
 		source->source6 = ipv6_hdr(skb)->daddr;
 	}
 }
@@ -243,6 +206,50 @@ static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
 	adit_rx_settle(rx);
 }
 
+static unsigned int work_of(const struct sk_buff *skb)
+{
+	return DIV_ROUND_UP(datagrams_of(skb), DATAGRAMS_PER_UNIT);
+}
+
+/* Hands on what a helper has made of the packet. */
+static void release(struct adit_rx *rx, struct sk_buff *skb)
+{
+	struct sk_buff *inner, *next;
+
+	/* What came before. */
+	adit_rx_super_flush(&rx->super);
+	skb_list_walk_safe(adit_rx_cb(skb)->inner, inner, next) {
+		skb_mark_not_on_list(inner);
+		napi_gro_receive(rx->super.napi, inner);
+	}
+}
+
+/* Handles packets of a queue whose own poll is behind. */
+static int help(struct adit_rx_queue *queue, int budget)
+{
+	struct adit_rx_queue *other = READ_ONCE(queue->helps);
+	struct adit_rx *rx = &queue->help_rx;
+	struct sk_buff *skb, *inner;
+	int work = 0;
+
+	if (!other)
+		return 0;
+	rx->now = adit_now();
+	adit_rx_super_init(&rx->super, rx->adit, &queue->napi);
+	while (work < budget && (skb = adit_rx_queue_claim(other)) != NULL) {
+		work += work_of(skb);
+		inner = NULL;
+		rx->super.kept = &inner;
+		handle_outer(rx, skb);
+		adit_rx_super_flush(&rx->super);
+		adit_count(rx->adit, ADIT_COUNTER_RX_HELPED, 1);
+		adit_rx_queue_done(other, skb, inner);
+	}
+	if (work < budget)
+		WRITE_ONCE(queue->helps, NULL);
+	return work;
+}
+
 int adit_rx_poll(struct napi_struct *napi, int budget)
 {
 	struct adit_rx_queue *queue = container_of(napi, struct adit_rx_queue, napi);
@@ -254,9 +261,12 @@ int adit_rx_poll(struct napi_struct *napi, int budget)
 	rcu_read_lock();
 	if (!rx->waits)
 		adit_rx_super_init(&rx->super, rx->adit, napi);
-	while (work < budget && (skb = pop(queue)) != NULL) {
-		work += DIV_ROUND_UP(datagrams_of(skb), DATAGRAMS_PER_UNIT);
-		handle_outer(rx, skb);
+	while (work < budget && (skb = adit_rx_queue_take(queue)) != NULL) {
+		work += work_of(skb);
+		if (unlikely(adit_rx_cb(skb)->done))
+			release(rx, skb);
+		else
+			handle_outer(rx, skb);
 		consume_skb(skb);
 	}
 	/*
@@ -266,6 +276,8 @@ int adit_rx_poll(struct napi_struct *napi, int budget)
 	rx->waits = work > 0 && adit_rx_super_is_open(&rx->super);
 	if (!rx->waits)
 		adit_rx_super_flush(&rx->super);
+	if (work < budget)
+		work += help(queue, budget - work);
 	rcu_read_unlock();
 	if (work < budget && napi_complete_done(napi, work) && rx->waits)
 		napi_schedule(napi);

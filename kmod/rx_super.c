@@ -50,6 +50,7 @@ void adit_rx_super_init(struct adit_rx_super *super, struct adit_device *adit,
 {
 	super->adit = adit;
 	super->napi = napi;
+	super->kept = NULL;
 	super->limit4 = limit4(adit->dev);
 	super->overlaps = false;
 	super->count = 0;
@@ -299,6 +300,11 @@ static void hand_over(struct adit_rx_super *super, struct sk_buff *skb, bool v6,
 	skb_reset_network_header(skb);
 	skb_set_hash(skb, flow_hash(skb->data, v6, skb_headlen(skb)), PKT_HASH_TYPE_L4);
 	adit_count_rx(super->adit->stats, packets, bytes);
+	if (unlikely(super->kept)) {
+		*super->kept = skb;
+		super->kept = &skb->next;
+		return;
+	}
 	napi_gro_receive(super->napi, skb);
 }
 

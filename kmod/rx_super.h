@@ -27,6 +27,7 @@ struct adit_rx_fragment {
 struct adit_rx_super {
 	struct adit_device *adit;
 	struct napi_struct *napi;
+	struct sk_buff **kept; /* the end of a list that takes the packets instead of the stack */
 	unsigned int limit4; /* bytes of an IPv4 super-packet */
 
 	/* The text that is being handled. */

@@ -399,6 +399,7 @@ enum adit_drop {
  * @ADIT_COUNTER_RX_INNER_SUPER: inner super-packets handed to the stack.
  * @ADIT_COUNTER_PAGES_NEW: page runs allocated for outer datagrams.
  * @ADIT_COUNTER_PAGES_REUSED: page runs used again.
+ * @ADIT_COUNTER_RX_HELPED: outer packets decrypted by another CPU than the one where they wait.
  */
 enum adit_counter {
 	ADIT_COUNTER_TX_SUPER,
@@ -410,6 +411,7 @@ enum adit_counter {
 	ADIT_COUNTER_RX_INNER_SUPER,
 	ADIT_COUNTER_PAGES_NEW,
 	ADIT_COUNTER_PAGES_REUSED,
+	ADIT_COUNTER_RX_HELPED,
 
 	__ADIT_COUNTER_COUNT
 };

@@ -15,6 +15,7 @@ from . import (  # noqa: F401
     lifetimes,
     cycles,
     load,
+    helpers,
     bad_keys,
     bad_peers,
     bad_devices,
