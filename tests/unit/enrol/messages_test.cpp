@@ -78,6 +78,12 @@ TEST_CASE("enrolment: a request names the key and proves it") {
       CHECK_FALSE(decodeRequest(std::span(message).first(length), ends.server, ends.enrolment));
     }
   }
+  SECTION("nor one be there too many") {
+    Message longer = message;
+    longer.push_back(0);
+    ++longer[2];
+    CHECK_FALSE(decodeRequest(longer, ends.server, ends.enrolment));
+  }
   SECTION("padding and other records do no harm") {
     Message longer{message[0], 99, 2, 0, 0};
     longer.insert(longer.end(), message.begin() + 1, message.end());

@@ -1,5 +1,8 @@
+#include <sodium.h>
+
 #include <catch2/catch.hpp>
 
+#include "crypto/hash.hpp"
 #include "enrol/token.hpp"
 
 using namespace adit;
@@ -104,6 +107,29 @@ TEST_CASE("token: the refusal says what to do and shows nothing of it") {
   const auto other = decodeToken("eyJhbGciOiJIUzI1NiJ9");
   REQUIRE_FALSE(other);
   CHECK_THAT(other.error().message, Contains("start with adit1_"));
+}
+
+TEST_CASE("token: nothing may follow the fields, although the checksum is right") {
+  constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
+  const std::string text = encodeToken(sample());
+  std::vector<std::uint8_t> body(text.size());
+  std::size_t length = 0;
+  REQUIRE(sodium_base642bin(body.data(), body.size(), text.data() + 6, text.size() - 6, nullptr,
+                            &length, nullptr, kVariant) == 0);
+  const auto withTail = [&](std::size_t tail) {
+    std::vector<std::uint8_t> longer(body.begin(), body.begin() + static_cast<long>(length) - 8);
+    longer.resize(longer.size() + tail);
+    constexpr std::string_view kLabel = "adit token 1";
+    const auto check = crypto::blake2s(
+        {{reinterpret_cast<const std::uint8_t*>(kLabel.data()), kLabel.size()}, longer});
+    longer.insert(longer.end(), check.begin(), check.begin() + 8);
+    std::string packed(sodium_base64_encoded_len(longer.size(), kVariant), '\0');
+    sodium_bin2base64(packed.data(), packed.size(), longer.data(), longer.size(), kVariant);
+    packed.pop_back();
+    return "adit1_" + packed;
+  };
+  CHECK(withTail(0) == text);
+  CHECK_FALSE(decodeToken(withTail(1)));
 }
 
 TEST_CASE("token: fields that make no sense are refused although the checksum is right") {
