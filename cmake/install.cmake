@@ -5,8 +5,10 @@
 set(BINDIR ${CMAKE_INSTALL_FULL_BINDIR})
 set(SBINDIR ${CMAKE_INSTALL_FULL_SBINDIR})
 set(units ${CMAKE_CURRENT_BINARY_DIR}/systemd)
-configure_file(scripts/systemd/adit@.service.in ${units}/adit@.service @ONLY)
-install(FILES ${units}/adit@.service DESTINATION lib/systemd/system)
+foreach(unit adit@.service adit-helper@.service)
+  configure_file(scripts/systemd/${unit}.in ${units}/${unit} @ONLY)
+  install(FILES ${units}/${unit} DESTINATION lib/systemd/system)
+endforeach()
 install(FILES scripts/systemd/adit.sysusers DESTINATION lib/sysusers.d RENAME adit.conf)
 install(FILES scripts/systemd/adit.tmpfiles DESTINATION lib/tmpfiles.d RENAME adit.conf)
 

@@ -15,7 +15,13 @@ void describeArguments(CLI::App& app, Arguments& arguments) {
                    "Stay in the foreground, and tell systemd of readiness (the default)");
   auto* cleanup = app.add_flag("--cleanup", arguments.cleanup,
                                "Remove what a killed daemon left of the interface, and end");
+  auto* helper = app.add_flag("--helper", arguments.helper,
+                              "Keep root for one worker; the unit adit-helper@ does");
+  auto* worker = app.add_flag("--worker", arguments.worker,
+                              "Face the network with the helper's help; the unit adit@ does");
   background->excludes(foreground)->excludes(cleanup);
+  helper->excludes(worker)->excludes(background)->excludes(foreground)->excludes(cleanup);
+  worker->excludes(background)->excludes(foreground)->excludes(cleanup);
   app.add_option("--log-level", arguments.logLevel, "trace, debug, info, warn, error or off")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));

@@ -11,6 +11,8 @@ struct Arguments {
   bool foreground = false;
   bool background = false;
   bool cleanup = false;
+  bool helper = false;
+  bool worker = false;
   std::string logLevel = "info";
 };
 

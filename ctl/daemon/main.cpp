@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <array>
@@ -28,6 +29,7 @@
 #include "control/privileged_direct.hpp"
 #include "control/privileged_directories.hpp"
 #include "control/privileged_process.hpp"
+#include "control/privileged_unit.hpp"
 #include "control/stream_server.hpp"
 #include "daemon/arguments.hpp"
 #include "dataplane/kernel/kernel.hpp"
@@ -140,7 +142,7 @@ Result<DaemonSockets> makeSockets(const std::string& name) {
     return adit::fail("cannot make {}: {}", control::runtimeDirectory().string(), error.message());
   }
   DaemonSockets sockets;
-  auto listener = control::listenAt(control::controlSocket(name));
+  auto listener = control::listenAt(control::controlSocket(name), control::readersGroup());
   if (!listener) {
     return adit::wrapError(listener.error(), fmt::format("{} is up already", name));
   }
@@ -186,21 +188,42 @@ void removeFiles(const std::string& name) {
   removeFolder(name);
 }
 
-int serve(const NamedConfig& named, DaemonSockets& sockets, control::StartObserver& observer) {
-  std::ofstream(control::pidFile(named.interface)) << ::getpid() << '\n';
+control::SeparationOptions separation(const NamedConfig& named, const DaemonSockets& sockets) {
   control::SeparationOptions options;
   options.interface = named.interface;
   // Whoever is told of it, such as `adit save`, works in another folder.
   options.configFile = std::filesystem::absolute(named.file).lexically_normal();
-  options.failed = [&](const std::string& message) { observer.failed(message); };
   options.cleanup = [&named, scrapes = pathOf(sockets.metrics)] {
     std::error_code ignored;
     if (!scrapes.empty()) std::filesystem::remove(scrapes, ignored);
     removeFiles(named.interface);
   };
+  return options;
+}
+
+int serve(const NamedConfig& named, DaemonSockets& sockets, control::StartObserver& observer) {
+  std::ofstream(control::pidFile(named.interface)) << ::getpid() << '\n';
+  control::SeparationOptions options = separation(named, sockets);
+  options.failed = [&](const std::string& message) { observer.failed(message); };
   return control::runSeparated(options, [&](control::Privileged& privileged) {
     return control::runDaemon(named.interface, sockets, privileged, observer);
   });
+}
+
+/// The unit adit-helper@NAME.
+int help(const NamedConfig& named, DaemonSockets& sockets) {
+  const control::SeparationOptions options = separation(named, sockets);
+  return control::runHelper(options, std::move(sockets), [] { ::sd_notify(0, "READY=1"); });
+}
+
+/// The unit adit@NAME.
+int work(const NamedConfig& named) {
+  adit::daemon::StartNotice notice;
+  return control::runHelped(
+      named.interface, [&](const std::string& message) { notice.failed(message); },
+      [&](control::Privileged& privileged, DaemonSockets& sockets) {
+        return control::runDaemon(named.interface, sockets, privileged, notice);
+      });
 }
 
 /// Standard input from nowhere, standard output and error to the log file.
@@ -278,6 +301,7 @@ int run(const Arguments& arguments) {
   if (!named) {
     return complain(named.error().message);
   }
+  if (arguments.worker) return work(*named);
   if (auto rights = control::checkRights(); !rights) {
     return complain(rights.error().message);
   }
@@ -300,6 +324,7 @@ int run(const Arguments& arguments) {
     removeFolder(named->interface);
     return complain(sockets.error().message);
   }
+  if (arguments.helper) return help(*named, *sockets);
   if (arguments.background) {
     return runInBackground(*named, *sockets);
   }

@@ -1,6 +1,7 @@
 #include "control/control_client.hpp"
 
 #include <poll.h>
+#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -27,8 +28,12 @@ tl::unexpected<Error> notUp(std::string_view interface, const std::filesystem::p
 }
 
 tl::unexpected<Error> notAllowed(const std::filesystem::path& path) {
-  return tl::unexpected(
-      Error{fmt::format("{}: permission denied; run as root", path.string()), EACCES});
+  const passwd* user = ::getpwuid(::getuid());
+  return tl::unexpected(Error{
+      fmt::format("{}: permission denied; run as root, or to see the status alone join the group "
+                  "adit: `sudo usermod -aG adit {}`, and log in again",
+                  path.string(), user != nullptr ? user->pw_name : "USER"),
+      EACCES});
 }
 
 /// Waits until `events` or an end of the connection; ETIMEDOUT at `deadline`.

@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "control/control_protocol_members.hpp"
@@ -53,11 +54,17 @@ Result<Json> parseLine(std::string_view line, std::size_t limit) {
   return json;
 }
 
-std::string answerShow(Members& request, DeviceApi& device, bool mayShowKeys) {
+/// For who is in the group and not root.
+std::string notForReaders(std::string_view what) {
+  return refusal(Error{fmt::format("only root may {}: run it with sudo", what), EPERM});
+}
+
+std::string answerShow(Members& request, DeviceApi& device, bool mayAskForKeys, Access access) {
   bool keys = false;
-  if (mayShowKeys) request.read("keys", keys);
+  if (mayAskForKeys) request.read("keys", keys);
   request.refuseUnknown();
   if (auto done = request.finish(); !done) return refusal(done.error());
+  if (keys && access != Access::Full) return notForReaders("see private and preshared keys");
   return toLine(Json{{"ok", true}, {"device", snapshotToJson(device.snapshot(), keys)}});
 }
 
@@ -89,14 +96,15 @@ std::string answerSaved(Members& request, DeviceApi& device) {
   return answerNotes(std::vector<std::string>{});
 }
 
-std::string answer(const Json& json, DeviceApi& device) {
+std::string answer(const Json& json, DeviceApi& device, Access access) {
   Members request(json, "request");
   std::string operation;
   request.require("op");
   request.read("op", operation);
   if (auto done = request.finish(); !done) return refusal(done.error());
-  if (operation == "show") return answerShow(request, device, true);
-  if (operation == "status") return answerShow(request, device, false);
+  if (operation == "show") return answerShow(request, device, true, access);
+  if (operation == "status") return answerShow(request, device, false, access);
+  if (access != Access::Full) return notForReaders("change a tunnel");
   if (operation == "set") return answerSet(request, device);
   if (operation == "saved") return answerSaved(request, device);
   if (operation != "reload" && operation != "down") {
@@ -133,9 +141,9 @@ Result<Json> parseAnswer(std::string_view line) {
 
 }  // namespace
 
-std::string handleControl(std::string_view line, DeviceApi& device) {
+std::string handleControl(std::string_view line, DeviceApi& device, Access access) {
   const auto json = parseLine(line, kMaxControlRequest);
-  return json ? answer(*json, device) : refusal(json.error());
+  return json ? answer(*json, device, access) : refusal(json.error());
 }
 
 std::string encodeShowRequest(bool keys) {

@@ -7,7 +7,8 @@
 // {"op":"reload"} and {"op":"down"}      → {"ok":true,"notes":["..."]}
 // anything that fails                    → {"ok":false,"error":"...","errno":N}
 //
-// Private and preshared keys are in an answer only when "show" asks with "keys":true.
+// Private and preshared keys are in an answer only when "show" asks with "keys":true. Clients with
+// Access::Read have status, and show without keys.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/access.hpp"
 #include "control/device_api.hpp"
 
 namespace adit::control {
@@ -30,7 +32,7 @@ inline constexpr std::size_t kMaxControlDepth = 16;
 
 /// Answers one line (with or without its newline) with one line that ends in a newline. Never
 /// throws; a malformed request is answered with an error and the connection may go on.
-std::string handleControl(std::string_view line, DeviceApi& device);
+std::string handleControl(std::string_view line, DeviceApi& device, Access access = Access::Full);
 
 /// A device as a client sees it: keys that were not asked for are known to exist only.
 struct DeviceView {

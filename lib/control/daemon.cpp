@@ -14,6 +14,7 @@
 #include "control/map_check.hpp"
 #include "control/metrics_page.hpp"
 #include "control/metrics_server.hpp"
+#include "control/privileged_confine.hpp"
 #include "control/privileged_directories.hpp"
 #include "control/stream_server.hpp"
 #include "control/test_overrides.hpp"
@@ -247,13 +248,16 @@ void Daemon::undoStart() {
 void Daemon::serve() {
   controlServer_ = std::make_unique<StreamServer>(
       loop_, std::move(sockets_.control),
-      StreamServer::Options{.delimiter = "\n", .maximumRequest = kMaxControlRequest},
-      [this](std::string_view request) { return handleControl(request, *device_); });
+      StreamServer::Options{
+          .delimiter = "\n", .maximumRequest = kMaxControlRequest, .readers = readersGroup()},
+      [this](std::string_view request, Access access) {
+        return handleControl(request, *device_, access);
+      });
   if (sockets_.wireguard) {
     wireguardServer_ = std::make_unique<StreamServer>(
         loop_, std::move(sockets_.wireguard),
         StreamServer::Options{.delimiter = "\n\n", .maximumRequest = kMaxUapiRequest},
-        [this](std::string_view request) { return handleUapi(request, *device_); });
+        [this](std::string_view request, Access) { return handleUapi(request, *device_); });
   }
   if (sockets_.metrics) {
     metricsServer_ = std::make_unique<MetricsServer>(
@@ -311,6 +315,7 @@ void Daemon::handleSignals() {
 
 int Daemon::run() {
   running_ = true;
+  loop_.keepWatchdog();
   const int status = loop_.run();
   controlServer_.reset();
   wireguardServer_.reset();

@@ -116,6 +116,10 @@ EventSource EventLoop::signal(int number, std::function<void()> callback) {
   return result;
 }
 
+void EventLoop::keepWatchdog() {
+  check(sd_event_set_watchdog(event_, 1), "sd_event_set_watchdog");
+}
+
 void EventLoop::post(std::function<void()> task) {
   tasks_.push_back(std::move(task));
 }

@@ -57,6 +57,9 @@ class EventLoop {
   /// pumpUntil().
   void post(std::function<void()> task);
 
+  /// From now on tells systemd's watchdog, where there is one, that the loop goes round.
+  void keepWatchdog();
+
   /// Until exit(); returns its code.
   int run();
   void exit(int code) { exitCode_ = code; }

@@ -34,6 +34,10 @@ std::filesystem::path controlSocket(std::string_view interface) {
   return inRuntime(interface, ".sock");
 }
 
+std::filesystem::path helperSocket(std::string_view interface) {
+  return inRuntime(interface, ".helper");
+}
+
 std::filesystem::path pidFile(std::string_view interface) {
   return inRuntime(interface, ".pid");
 }

@@ -19,6 +19,8 @@ std::filesystem::path configDirectory();
 
 /// The socket of the control protocol (control_protocol.hpp).
 std::filesystem::path controlSocket(std::string_view interface);
+/// Where the helper waits for its worker, when both are units of systemd.
+std::filesystem::path helperSocket(std::string_view interface);
 std::filesystem::path pidFile(std::string_view interface);
 std::filesystem::path logFile(std::string_view interface);
 /// The socket of WireGuard's cross-platform protocol (uapi.hpp).

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <systemd/sd-daemon.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -84,6 +85,17 @@ bool awaitPacket(int socket) {
          (waiting.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0;
 }
 
+/// The loop stands still until the answer is there, and is no less alive for that.
+void awaitAnswer(int socket) {
+  std::uint64_t microseconds = 0;
+  if (::sd_watchdog_enabled(0, &microseconds) <= 0) return;
+  constexpr std::uint64_t kHalfInMilliseconds = 2000;
+  pollfd waiting{socket, POLLIN, 0};
+  while (::poll(&waiting, 1, static_cast<int>(microseconds / kHalfInMilliseconds)) <= 0) {
+    ::sd_notify(0, "WATCHDOG=1");
+  }
+}
+
 }  // namespace
 
 Result<ChannelPair> makeChannel() {
@@ -92,11 +104,17 @@ Result<ChannelPair> makeChannel() {
     return failErrno(errno, "socketpair");
   }
   ChannelPair pair{UniqueFd(sockets[0]), UniqueFd(sockets[1])};
-  if (::setsockopt(pair.privileged.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout,
-                   sizeof(kSendTimeout)) != 0) {
-    return failErrno(errno, "SO_SNDTIMEO");
+  if (auto bounded = boundSending(pair.privileged.get()); !bounded) {
+    return tl::unexpected(bounded.error());
   }
   return pair;
+}
+
+Result<void> boundSending(int socket) {
+  if (::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout)) != 0) {
+    return failErrno(errno, "SO_SNDTIMEO");
+  }
+  return {};
 }
 
 std::optional<Bytes> receiveRequest(int socket) {
@@ -133,6 +151,7 @@ Result<void> sendRequest(int socket, std::span<const std::uint8_t> request) {
 Result<Answer> receiveAnswer(int socket) {
   Answer answer;
   Bytes packet(kPacket);
+  awaitAnswer(socket);
   while (true) {
     const auto length = receivePacket(socket, packet, answer.descriptor);
     if (!length) return tl::unexpected(length.error());

@@ -25,6 +25,9 @@ struct ChannelPair {
   UniqueFd worker;
 };
 Result<ChannelPair> makeChannel();
+/// What makeChannel() does to the privileged end: a worker that does not listen must not hold it
+/// up.
+Result<void> boundSending(int socket);
 
 /// What the worker asked: nothing when it closed its end. An empty request stands for a packet
 /// that is too long or empty. Descriptors in it are closed.
@@ -37,6 +40,7 @@ struct Answer {
   UniqueFd descriptor;
 };
 Result<void> sendRequest(int socket, std::span<const std::uint8_t> request);
+/// Waits as long as it takes, for hooks take long; systemd's watchdog is told so meanwhile.
 Result<Answer> receiveAnswer(int socket);
 
 }  // namespace adit::control

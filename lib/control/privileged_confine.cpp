@@ -17,6 +17,7 @@ namespace adit::control {
 namespace {
 
 constexpr uid_t kNobody = 65534;
+constexpr std::uint16_t kFirstUnprivilegedPort = 1024;
 
 struct FreeCapabilities {
   void operator()(cap_t capabilities) const { ::cap_free(capabilities); }
@@ -80,6 +81,11 @@ WorkerIdentity workerIdentity() {
   return {"nobody", kNobody, kNobody};
 }
 
+std::optional<gid_t> readersGroup() {
+  const group* found = ::getgrnam("adit");
+  return found != nullptr ? std::optional(found->gr_gid) : std::nullopt;
+}
+
 Result<void> checkRights() {
   if (has(Capabilities(::cap_get_proc()), CAP_EFFECTIVE, CAP_NET_ADMIN)) return {};
   return failErrno(EPERM,
@@ -112,13 +118,26 @@ void forbidDumps() {
   }
 }
 
+std::vector<int> workerCapabilities(std::optional<std::uint16_t> listenPort) {
+  std::vector<int> capabilities{CAP_NET_ADMIN};
+  if (listenPort.value_or(kFirstUnprivilegedPort) < kFirstUnprivilegedPort) {
+    capabilities.push_back(CAP_NET_BIND_SERVICE);
+  }
+  return capabilities;
+}
+
+Result<void> confineRights(const std::vector<int>& capabilities) {
+  if (auto kept = keepOnly(capabilities); !kept) return kept;
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failErrno(errno, "PR_SET_NO_NEW_PRIVS");
+  forbidDumps();
+  return {};
+}
+
 Result<void> confine(const WorkerIdentity& identity, const std::vector<int>& capabilities,
                      pid_t parent) {
   emptyBoundingSet();
   if (auto changed = changeUser(identity); !changed) return changed;
-  if (auto kept = keepOnly(capabilities); !kept) return kept;
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failErrno(errno, "PR_SET_NO_NEW_PRIVS");
-  forbidDumps();
+  if (auto confined = confineRights(capabilities); !confined) return confined;
   // Last, since a change of user or of capabilities takes it back.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return failErrno(errno, "PR_SET_PDEATHSIG");
   if (::getppid() != parent) return fail("the privileged process ended");

@@ -77,6 +77,11 @@ Result<void> makeOwnDirectory(const std::filesystem::path& directory, uid_t uid,
   return {};
 }
 
+Result<void> makeOwnDirectories(std::string_view interface, uid_t uid, gid_t gid) {
+  if (auto made = makeOwnDirectory(stateDirectory(interface), uid, gid); !made) return made;
+  return makeOwnDirectory(volatileDirectory(interface), uid, gid);
+}
+
 Result<void> checkOwnDirectory(const std::filesystem::path& directory) {
   if (::access(directory.c_str(), R_OK | W_OK | X_OK) == 0) return {};
   const int code = errno;
@@ -89,6 +94,14 @@ Result<void> checkOwnDirectory(const std::filesystem::path& directory) {
     }
   }
   return failErrno(code, "{} is not usable by user {}", directory.string(), ::geteuid());
+}
+
+Result<void> enterOwnDirectories(std::string_view interface) {
+  const std::filesystem::path lasting = stateDirectory(interface);
+  if (auto usable = checkOwnDirectory(lasting); !usable) return usable;
+  if (auto usable = checkOwnDirectory(volatileDirectory(interface)); !usable) return usable;
+  if (::chdir(lasting.c_str()) != 0) return failErrno(errno, "{}", lasting.string());
+  return {};
 }
 
 }  // namespace adit::control

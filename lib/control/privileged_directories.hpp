@@ -20,8 +20,15 @@ std::filesystem::path volatileDirectory(std::string_view interface);
 /// to `uid` and `gid`. A symbolic link in its place is an error.
 Result<void> makeOwnDirectory(const std::filesystem::path& directory, uid_t uid, gid_t gid);
 
+/// Makes both directories of `interface` for `uid` and `gid`.
+Result<void> makeOwnDirectories(std::string_view interface, uid_t uid, gid_t gid);
+
 /// Whether this process can use `directory`; the error names the directory above it that is
 /// closed, and the remedy.
 Result<void> checkOwnDirectory(const std::filesystem::path& directory);
+
+/// Whether this process can use both directories of `interface`; makes the one that lasts its
+/// working directory.
+Result<void> enterOwnDirectories(std::string_view interface);
 
 }  // namespace adit::control

@@ -25,7 +25,6 @@ namespace adit::control {
 namespace {
 
 constexpr std::array kForwarded{SIGTERM, SIGINT, SIGHUP};
-constexpr std::uint16_t kFirstUnprivilegedPort = 1024;
 
 /// Whom forwardSignal() sends to; a handler has no other way to know.
 std::atomic<pid_t> forwardTo{0};
@@ -112,30 +111,10 @@ int runWorker(const SeparationOptions& options, Privileged& privileged,
   }
 }
 
-Result<void> makeDirectories(const SeparationOptions& options, uid_t uid, gid_t gid) {
-  if (auto made = makeOwnDirectory(stateDirectory(options.interface), uid, gid); !made) return made;
-  return makeOwnDirectory(volatileDirectory(options.interface), uid, gid);
-}
-
-Result<void> enterStateDirectory(const SeparationOptions& options) {
-  const std::filesystem::path directory = stateDirectory(options.interface);
-  if (::chdir(directory.c_str()) != 0) return failErrno(errno, "{}", directory.string());
-  return {};
-}
-
-Result<void> checkDirectories(const SeparationOptions& options) {
-  if (auto usable = checkOwnDirectory(stateDirectory(options.interface)); !usable) return usable;
-  return checkOwnDirectory(volatileDirectory(options.interface));
-}
-
-std::vector<int> workerCapabilities(const SeparationOptions& options,
-                                    const config::Outcome& outcome) {
-  std::vector<int> capabilities{CAP_NET_ADMIN};
+std::vector<int> capabilitiesFor(const SeparationOptions& options, const config::Outcome& outcome) {
+  auto capabilities =
+      workerCapabilities(outcome.config ? outcome.config->interface.listenPort : std::nullopt);
   if (options.keepNetRaw) capabilities.push_back(CAP_NET_RAW);
-  const auto port = outcome.config ? outcome.config->interface.listenPort : std::nullopt;
-  if (port.value_or(kFirstUnprivilegedPort) < kFirstUnprivilegedPort) {
-    capabilities.push_back(CAP_NET_BIND_SERVICE);
-  }
   return capabilities;
 }
 
@@ -148,8 +127,7 @@ std::vector<int> workerCapabilities(const SeparationOptions& options,
   ::setsid();
   ::prctl(PR_SET_NAME, "aditd-worker", 0, 0, 0);
   auto ready = confine(identity, capabilities, parent);
-  if (ready) ready = checkDirectories(options);
-  if (ready) ready = enterStateDirectory(options);
+  if (ready) ready = enterOwnDirectories(options.interface);
   int status = 1;
   if (ready) {
     RemotePrivileged privileged(std::move(socket));
@@ -196,13 +174,13 @@ int failedToStart(const SeparationOptions& options, const Error& error) {
 }
 
 int runInProcess(const SeparationOptions& options, const std::function<int(Privileged&)>& worker) {
-  if (auto made = makeDirectories(options, ::geteuid(), ::getegid()); !made) {
+  if (auto made = makeOwnDirectories(options.interface, ::geteuid(), ::getegid()); !made) {
     return failedToStart(options, made.error());
   }
   forbidDumps();
   // Before the working directory changes, which the path may be relative to.
   const std::filesystem::path file = std::filesystem::absolute(options.configFile);
-  if (auto entered = enterStateDirectory(options); !entered) {
+  if (auto entered = enterOwnDirectories(options.interface); !entered) {
     return failedToStart(options, entered.error());
   }
   DirectPrivileged privileged(options.interface, file, options.system);
@@ -215,13 +193,13 @@ int runInChild(const SeparationOptions& options, const WorkerIdentity& identity,
                const std::function<int(Privileged&)>& worker) {
   auto channel = makeChannel();
   if (!channel) return failedToStart(options, channel.error());
-  if (auto made = makeDirectories(options, identity.uid, identity.gid); !made) {
+  if (auto made = makeOwnDirectories(options.interface, identity.uid, identity.gid); !made) {
     return failedToStart(options, made.error());
   }
   forbidDumps();
   DirectPrivileged direct(options.interface, options.configFile, options.system);
   config::Outcome outcome = direct.loadConfig();
-  const std::vector<int> capabilities = workerCapabilities(options, outcome);
+  const std::vector<int> capabilities = capabilitiesFor(options, outcome);
   const pid_t self = ::getpid();
 
   const SignalsHeld held;

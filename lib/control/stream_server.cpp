@@ -10,9 +10,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace adit::control {
 namespace {
@@ -41,16 +43,32 @@ UniqueFd lockFolderOf(const std::string& path) {
   return descriptor;
 }
 
-bool mayConnect(int descriptor) {
+/// The supplementary groups of the process that has connected.
+std::vector<gid_t> groupsOf(int descriptor) {
+  constexpr std::size_t kMaxGroups = 65536;  // NGROUPS_MAX
+  std::vector<gid_t> groups(kMaxGroups);
+  socklen_t length = kMaxGroups * sizeof(gid_t);
+  const bool known =
+      ::getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &length) == 0;
+  groups.resize(known ? length / sizeof(gid_t) : 0);
+  return groups;
+}
+
+/// Nothing for who may not connect at all.
+std::optional<Access> accessOf(int descriptor, std::optional<gid_t> readers) {
   ucred peer{};
   socklen_t length = sizeof(peer);
-  return ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-         (peer.uid == 0 || peer.uid == ::getuid());
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
+  if (peer.uid == 0 || peer.uid == ::getuid()) return Access::Full;
+  if (!readers) return std::nullopt;
+  const std::vector<gid_t> groups = groupsOf(descriptor);
+  const bool reads = peer.gid == *readers || std::ranges::find(groups, *readers) != groups.end();
+  return reads ? std::optional(Access::Read) : std::nullopt;
 }
 
 }  // namespace
 
-Result<UniqueFd> listenAt(const std::string& path) {
+Result<UniqueFd> listenAt(const std::string& path, std::optional<gid_t> readers) {
   const auto address = unixAddress(path);
   if (!address) {
     return tl::unexpected(address.error());
@@ -70,6 +88,11 @@ Result<UniqueFd> listenAt(const std::string& path) {
   if (bound != 0) {
     return failErrno(code, "cannot make the socket {}", path);
   }
+  // Where there is no such group, as in a user namespace, the socket stays 0600.
+  if (readers && ::chown(path.c_str(), ::geteuid(), *readers) == 0 &&
+      ::chmod(path.c_str(), 0660) != 0) {
+    return failErrno(errno, "cannot open {} to its group", path);
+  }
   if (::listen(listener.get(), SOMAXCONN) != 0) {
     return failErrno(errno, "cannot listen at {}", path);
   }
@@ -83,6 +106,7 @@ bool isServed(const std::string& path) {
 
 struct StreamServer::Connection {
   UniqueFd descriptor;
+  Access access = Access::Read;
   std::string input;
   std::string output;
   /// The client has said all that it will.
@@ -109,12 +133,14 @@ void StreamServer::accept() {
   if (!descriptor) {
     return;
   }
-  if (!mayConnect(descriptor.get()) || connections_.size() >= options_.maximumConnections) {
+  const auto access = accessOf(descriptor.get(), options_.readers);
+  if (!access || connections_.size() >= options_.maximumConnections) {
     spdlog::warn("refused a connection to the control socket");
     return;
   }
   const auto connection = connections_.emplace_back(std::make_shared<Connection>());
   connection->descriptor = std::move(descriptor);
+  connection->access = *access;
   connection->source = loop_.watch(connection->descriptor.get(), EPOLLIN,
                                    [this, weak = std::weak_ptr(connection)](std::uint32_t events) {
                                      if (const auto alive = weak.lock()) {
@@ -171,7 +197,7 @@ void StreamServer::startRequest(const std::shared_ptr<Connection>& connection) {
 }
 
 void StreamServer::answer(const std::shared_ptr<Connection>& connection, std::string request) {
-  connection->output += handler_(request);
+  connection->output += handler_(request, connection->access);
   sodium_memzero(request.data(), request.size());
   connection->busy = false;
   // The client may have gone while its answer was being made.

@@ -2,21 +2,25 @@
 // WireGuard's cross-platform socket.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "control/access.hpp"
 #include "control/event_loop.hpp"
 #include "util/result.hpp"
 #include "util/unique_fd.hpp"
 
 namespace adit::control {
 
-/// Makes a listening socket at `path`, mode 0600. A socket that nobody listens at any more is
-/// replaced; one that is in use is an error that says so.
-Result<UniqueFd> listenAt(const std::string& path);
+/// Makes a listening socket at `path`, mode 0600, or 0660 of the group `readers`. A socket that
+/// nobody listens at any more is replaced; one that is in use is an error that says so.
+Result<UniqueFd> listenAt(const std::string& path, std::optional<gid_t> readers = {});
 /// Whether somebody listens at `path`.
 bool isServed(const std::string& path);
 
@@ -28,13 +32,15 @@ class StreamServer {
     /// A client that sends a longer request is answered by closing its connection.
     std::size_t maximumRequest = std::size_t{4} << 20;
     std::size_t maximumConnections = 64;
+    /// A group whose members have Access::Read.
+    std::optional<gid_t> readers = {};
   };
   /// Called as a task of the loop, so that it may pump the loop; a connection's next request waits
   /// for the answer, those of other connections do not.
-  using Handler = std::function<std::string(std::string_view request)>;
+  using Handler = std::function<std::string(std::string_view request, Access access)>;
 
-  /// Takes a listening socket. Only root and this process's own user are served, whatever the
-  /// permissions of the path say.
+  /// Takes a listening socket. Root and this process's own user have Access::Full; of the others
+  /// only the readers are served, whatever the permissions of the path say.
   StreamServer(EventLoop& loop, UniqueFd listener, Options options, Handler handler);
   ~StreamServer();
 

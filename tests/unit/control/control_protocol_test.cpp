@@ -106,6 +106,33 @@ TEST_CASE("control: keys are given only to a show that asks for them") {
   CHECK_FALSE(ask(R"({"op":"status","keys":true})", device)["ok"].get<bool>());
 }
 
+TEST_CASE("control: who only reads sees no keys and changes nothing") {
+  FakeDevice device(richSnapshot());
+  const auto answer = [&](const std::string& line) {
+    return handleControl(line, device, Access::Read);
+  };
+  for (const std::string& request : {encodeShowRequest(false), encodeStatusRequest()}) {
+    const std::string seen = answer(request);
+    CHECK_FALSE(holdsKeys(seen));
+    CHECK(decodeShowResponse(seen));
+  }
+  const auto keys = decodeShowResponse(answer(encodeShowRequest(true)));
+  REQUIRE_FALSE(keys);
+  CHECK(keys.error().code == EPERM);
+  CHECK_THAT(keys.error().message, Catch::Contains("only root may see"));
+  for (const std::string& request :
+       {encodeSetRequest({}), encodeSavedRequest({}), encodePlainRequest("reload"),
+        encodePlainRequest("down"), encodePlainRequest("something new")}) {
+    const auto refused = decodeNotesResponse(answer(request));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == EPERM);
+    CHECK_THAT(refused.error().message, Catch::Contains("sudo"));
+  }
+  CHECK(device.changes.empty());
+  CHECK(device.reloads == 0);
+  CHECK(device.downs == 0);
+}
+
 TEST_CASE("control: a change comes across whole") {
   DeviceChange change;
   change.privateKey = crypto::PrivateKey::fromBase64(kPrivateKey)->secret();

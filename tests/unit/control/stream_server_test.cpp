@@ -1,15 +1,18 @@
 #include "control/stream_server.hpp"
 
+#include <grp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #include "scratch.hpp"
 
@@ -20,8 +23,8 @@ struct Fixture {
   ~Fixture() { std::filesystem::remove_all(root); }
 
   /// Runs the loop while `client` talks on a thread of its own, then ends it.
-  void serve(StreamServer::Options options, const std::function<void()>& client) {
-    StreamServer server(loop, listenAt(path).value(), std::move(options), handler);
+  void serve(const StreamServer::Options& options, const std::function<void()>& client) {
+    StreamServer server(loop, listenAt(path, options.readers).value(), options, handler);
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
     const UniqueFd reader(ends[0]);
@@ -63,7 +66,7 @@ struct Fixture {
   std::filesystem::path root = testing::makeScratch("adit-socket");
   std::string path = root / "x.sock";
   EventLoop loop;
-  StreamServer::Handler handler = [](std::string_view request) {
+  StreamServer::Handler handler = [](std::string_view request, Access) {
     return "<" + std::string(request) + ">";
   };
 };
@@ -106,6 +109,52 @@ TEST_CASE_METHOD(Fixture, "more clients than allowed are turned away") {
   });
 }
 
+TEST_CASE_METHOD(Fixture, "a group may read, and nobody else may talk to the socket", "[root]") {
+  constexpr gid_t kReaders = 12345;
+  constexpr uid_t kSomebody = 54321;
+  handler = [](std::string_view, Access access) { return access == Access::Full ? "F" : "R"; };
+  std::filesystem::permissions(root, std::filesystem::perms{0755});
+  const auto answerTo = [&](uid_t user, gid_t group, std::vector<gid_t> others) {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe(ends.data()) == 0);
+    const UniqueFd reader(ends[0]);
+    UniqueFd writer(ends[1]);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      char answer = '-';
+      if (::setgroups(others.size(), others.data()) != 0 || ::setresgid(group, group, group) != 0 ||
+          ::setresuid(user, user, user) != 0) {
+        ::_exit(1);
+      }
+      const UniqueFd client(::socket(AF_UNIX, SOCK_STREAM, 0));
+      sockaddr_un address{};
+      address.sun_family = AF_UNIX;
+      std::memcpy(address.sun_path, path.c_str(), path.size());
+      if (::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
+          ::send(client.get(), "a\n", 2, MSG_NOSIGNAL) == 2) {
+        answer = ::recv(client.get(), &answer, 1, 0) == 1 ? answer : 'c';
+      }
+      ::_exit(::write(writer.get(), &answer, 1) == 1 ? 0 : 1);
+    }
+    writer.reset();
+    char answer = '?';
+    CHECK(::read(reader.get(), &answer, 1) == 1);
+    ::waitpid(child, nullptr, 0);
+    return answer;
+  };
+  std::string answers;
+  serve({.delimiter = "\n", .readers = kReaders}, [&] {
+    answers += answerTo(0, 0, {});
+    answers += answerTo(kSomebody, kReaders, {});
+    answers += answerTo(kSomebody, 1000, {7, kReaders});
+    answers += answerTo(kSomebody, 1000, {7});
+    // Nor where the modes would let them.
+    std::filesystem::permissions(path, std::filesystem::perms{0666});
+    answers += answerTo(kSomebody, 1000, {7});
+  });
+  CHECK(answers == "FRR-c");
+}
+
 TEST_CASE_METHOD(Fixture, "the socket is for its owner only, and one in use is not taken") {
   const auto listener = listenAt(path);
   REQUIRE(listener);
@@ -129,7 +178,7 @@ TEST_CASE_METHOD(Fixture, "a path that is too long is an error") {
 
 TEST_CASE_METHOD(Fixture, "another client is answered while a request pumps the loop") {
   bool released = false;
-  handler = [&](std::string_view request) -> std::string {
+  handler = [&](std::string_view request, Access) -> std::string {
     if (request == "wait") {
       loop.pumpUntil(released);
       return "waited;";
