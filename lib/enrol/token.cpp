@@ -115,6 +115,7 @@ Result<Token> decodeToken(std::string_view text) {
     return fail("this is no token of `adit invite`: those start with {}", kPrefix);
   }
   const std::string_view encoded = packed.substr(kPrefix.size());
+  if (encoded.empty()) return damaged();
   Wiped body(std::vector<std::uint8_t>(encoded.size()));
   std::size_t length = 0;
   const int decoded = sodium_base642bin(body.bytes.data(), body.bytes.size(), encoded.data(),
