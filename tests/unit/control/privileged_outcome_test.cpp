@@ -53,6 +53,17 @@ config::Outcome fullOutcome() {
   peer.location = at(9);
   config.peers = {peer, config::PeerConfig{}};
 
+  config::InvitationConfig invitation;
+  invitation.name = "box";
+  invitation.publicKey.bytes.fill(31);
+  invitation.presharedKey.bytes()[3] = 32;
+  invitation.addresses = {InterfaceAddress::parse("10.9.0.3/24").value()};
+  invitation.allowMaps = {{config::PortGrant::Protocol::Udp, 53, 54}};
+  invitation.expires = std::chrono::seconds(1796180645);
+  invitation.bound.emplace().bytes.fill(33);
+  invitation.location = at(9);
+  config.invitations = {invitation};
+
   config::MapConfig map;
   map.protocol = config::MapConfig::Protocol::Both;
   map.listenAddress = IpAddress::parse("192.0.2.9").value();
@@ -121,6 +132,13 @@ TEST_CASE("a configuration comes across whole", "[privileged]") {
   CHECK(peer.allowedIps == sent.config->peers[0].allowedIps);
   CHECK(peer.allowMaps == sent.config->peers[0].allowMaps);
   CHECK_FALSE(got.config->peers[1].presharedKey);
+  REQUIRE(got.config->invitations.size() == 1);
+  const config::InvitationConfig& invitation = got.config->invitations[0];
+  CHECK(invitation.publicKey == sent.config->invitations[0].publicKey);
+  CHECK(invitation.presharedKey == sent.config->invitations[0].presharedKey);
+  CHECK(invitation.addresses == sent.config->invitations[0].addresses);
+  CHECK(invitation.expires == sent.config->invitations[0].expires);
+  CHECK(invitation.bound == sent.config->invitations[0].bound);
   REQUIRE(got.config->maps.size() == 1);
   CHECK(got.config->maps[0].rate == 200'000'000);
   CHECK(same(got.config->tune.settings.at(0).location, at(20, 7)));
