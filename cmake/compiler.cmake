@@ -15,6 +15,9 @@ if(ADIT_SANITIZE)
   target_link_options(adit_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
+# The tables of the dynamic linker are read-only before main() begins.
+target_link_options(adit_flags INTERFACE LINKER:-z,relro,-z,now)
+
 # Line numbers in backtraces are all that a release build needs of debugging information.
 string(REPLACE "-g" "-g1" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")
 

@@ -50,8 +50,10 @@ class Packages(PackageTest):
                      "usr/share/fish/vendor_completions.d/adit.fish",
                      "usr/share/doc/adit/examples/server.conf"):
             self.assertTrue((tree / path).is_file(), path)
-        self.assertNotIn("@", (tree / "usr/lib/systemd/system/adit@.service").read_text()
-                         .replace("adit@", ""))
+        for unit in ("adit@", "adit-helper@"):
+            text = (tree / f"usr/lib/systemd/system/{unit}.service").read_text()
+            self.assertIn("ExecStart=/usr/sbin/aditd ", text)
+            self.assertNotIn("DIR@", text)
 
         tree.install(packages(2)["adit"])
         self.assertIn("0.1.0-2", tree.command("dpkg-query -W adit").stdout)

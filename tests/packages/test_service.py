@@ -159,19 +159,18 @@ class Service(PackageTest):
             machine.run("adit status adit0")
             self.assertEqual(machine.run("cat /sys/class/net/adit0/ifindex").stdout, index,
                              f"{what} leaves the link")
-        self.assertIn("watchdog", machine.journal().lower())
         self.assertEqual((machine.tree / "root/hooks").read_text(), "up\ndown\nup\n",
                          "an adopted interface runs no hook")
         self.pids(machine)
         # A hook that takes longer than the watchdog waits is no reason to restart.
-        count = machine.property(UNIT, "NRestarts")
         write = "sed -i 's|^PostDown.*|PostDown = sleep 4; echo down >>/root/hooks|'"
         machine.run(f"{write} /etc/adit/adit0.conf && adit reload adit0")
         machine.run("adit down adit0")
         self.assertDown(machine)
         machine.run(f"systemctl start {UNIT} && systemctl stop {UNIT}")
         self.assertDown(machine)
-        self.assertEqual(machine.property(UNIT, "NRestarts"), count)
+        timeouts = machine.run(f"journalctl -o cat -u {UNIT} | grep -c 'Watchdog timeout'").stdout
+        self.assertEqual(timeouts.strip(), "1", "the one that was meant")
         self.assertEqual(machine.property(UNIT, "Result"), "success")
         self.assertEqual((machine.tree / "root/hooks").read_text(), "up\ndown\nup\ndown\nup\ndown\n")
         self.assertEqual(machine.run("ls /run/adit").stdout, "")
@@ -213,6 +212,7 @@ class Service(PackageTest):
         self.addCleanup(echo.kill)
         talk = subprocess.Popen(("nsenter", f"--net=/proc/{other.pid}/ns/net", sys.executable, "-uc",
                                  TALK), stdout=subprocess.PIPE, text=True)
+        self.addCleanup(talk.stdout.close)
         self.addCleanup(talk.wait)
         self.addCleanup(talk.kill)
         said: list[str] = []
