@@ -84,7 +84,7 @@ LIBRARIES = (
 PYTHON_WITHOUT = {
     *("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "pydoc_data"),
     *("distutils", "venv", "dist-packages", "site-packages", "curses", "sqlite3", "dbm", "wsgiref"),
-    *("asyncio", "unittest", "xml", "xmlrpc", "multiprocessing", "html", "msilib", "zoneinfo"),
+    *("asyncio", "unittest", "xmlrpc", "multiprocessing", "html", "msilib", "zoneinfo"),
 }
 PYTHON_WITHOUT_FILES = (
     *("_codecs_", "_test", "_xx", "xx", "_pydecimal", "_pyio", "turtle", "pydoc", "doctest"),
