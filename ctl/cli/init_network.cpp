@@ -119,6 +119,30 @@ Prefix randomNetworkV6(crypto::RandomSource& random) {
   return {IpAddress::fromV6(bytes), 64};
 }
 
+Result<void> checkOffered(Routing& routing, const std::vector<InterfaceAddress>& addresses) {
+  constexpr unsigned kShortestV4 = 16;
+  constexpr unsigned kShortestV6 = 48;
+  const auto used = usedNetworks(routing);
+  if (!used) return tl::unexpected(used.error());
+  for (const InterfaceAddress& address : addresses) {
+    const Prefix network = address.prefix();
+    const unsigned shortest = address.address.isV6() ? kShortestV6 : kShortestV4;
+    if (isPublic(address.address) || address.address.isLinkLocalV6() ||
+        network.length() < shortest) {
+      return fail("the server offers {}, which is no private network of /{} or smaller",
+                  address.toString(), shortest);
+    }
+    const auto taken = std::ranges::find_if(*used, [&](const Prefix& other) {
+      return !other.isDefault() && (other.contains(network) || network.contains(other));
+    });
+    if (taken != used->end()) {
+      return fail("the server offers {}, and this machine uses {} itself", address.toString(),
+                  taken->toString());
+    }
+  }
+  return {};
+}
+
 IpAddress hostOf(const Prefix& network, std::uint32_t number) {
   std::array<std::uint8_t, 16> bytes{};
   const auto base = network.address().bytes();

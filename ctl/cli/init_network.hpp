@@ -33,6 +33,11 @@ bool isPublic(const IpAddress& address);
 Result<Prefix> freeNetworkV4(netlink::Routing& routing, crypto::RandomSource& random);
 /// A /64 of a random unique local prefix (RFC 4193, section 3.2).
 Prefix randomNetworkV6(crypto::RandomSource& random);
+/// Whether a server may give these addresses to this machine, which makes each one's network its
+/// own: private ones of a usual size, away from all that the machine can reach without its default
+/// route.
+Result<void> checkOffered(netlink::Routing& routing,
+                          const std::vector<InterfaceAddress>& addresses);
 /// The host `number` of a network; `number` must fit.
 IpAddress hostOf(const Prefix& network, std::uint32_t number);
 

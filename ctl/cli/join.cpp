@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/commands.hpp"
+#include "cli/init_network.hpp"
 #include "cli/join_file.hpp"
 #include "cli/join_network.hpp"
 #include "cli/lifecycle.hpp"
@@ -150,8 +151,21 @@ int bringJoinedUp(const NamedConfig& named, const std::string& argument, const J
                            nextStep(named.interface, joined.answer)));
 }
 
+/// A server must not take over networks of this machine by the addresses that it gives out.
+Result<void> checkAnswer(const enrol::Answer& answer) {
+  auto routing = netlink::RouteSocket::open();
+  if (!routing) return tl::unexpected(routing.error());
+  return checkOffered(**routing, answer.addresses);
+}
+
 int finish(const JoinArguments& arguments, const NamedConfig& named, const enrol::Token& token,
            JoinKeyFile& keyFile, const Joined& joined) {
+  if (auto checked = checkAnswer(joined.answer); !checked) {
+    keyFile.remove();
+    return complain(fmt::format(
+        "{}; with another Address there, its owner runs `adit peer remove {}` and invites again",
+        checked.error().message, token.name));
+  }
   if (auto written = writeJoinedConfig(named.file, token, keyFile.key(), joined); !written) {
     return complain(written.error());
   }

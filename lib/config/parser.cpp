@@ -95,6 +95,9 @@ class Loader {
     for (const PeerDraft& peer : draft_.peers) {
       sections.push_back(&peer.keys);
     }
+    for (const auto& invitation : draft_.invitations) {
+      sections.push_back(&invitation.keys);
+    }
     for (const SectionKeys* keys : sections) {
       for (const auto& [spec, location] : keys->seen) {
         if (spec->secret && location.file == name) return location;

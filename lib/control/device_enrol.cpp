@@ -72,11 +72,12 @@ void Device::hearJoin(Peer& peer, std::span<const std::uint8_t> message) {
 
 void Device::answerJoin(noise::PeerId id, const std::vector<std::uint8_t>& message) {
   Peer* peer = find(id);
-  if (peer == nullptr || !started_) {
+  if (peer == nullptr) {
     return;
   }
   peer->joinWaits = false;
-  if (!privateKey_) {
+  // While PostUp runs, for one; who joins asks again.
+  if (!started_ || !privateKey_) {
     return;
   }
   const auto request = enrol::decodeRequest(message, *privateKey_, peer->publicKey);

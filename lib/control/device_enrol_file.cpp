@@ -63,11 +63,12 @@ std::string completed(std::string_view text, const InvitationConfig& invitation,
 std::optional<Verdict> settled(const config::Config& config, const InvitationConfig& invitation,
                                const crypto::PublicKey& joining, std::chrono::seconds now) {
   if (invitation.bound && *invitation.bound != joining) return Verdict::Taken;
-  if (now >= invitation.expires) return Verdict::Expired;
-  if (!invitation.bound) return std::nullopt;
   const bool isPeer = std::ranges::find(config.peers, joining, &config::PeerConfig::publicKey) !=
                       config.peers.end();
-  return isPeer ? Verdict::Accepted : Verdict::Withdrawn;
+  // Whose answer was lost has joined all the same.
+  if (invitation.bound && isPeer) return Verdict::Accepted;
+  if (now >= invitation.expires) return Verdict::Expired;
+  return invitation.bound ? std::optional(Verdict::Withdrawn) : std::nullopt;
 }
 
 }  // namespace

@@ -243,6 +243,28 @@ def refusals_write_nothing(lab: Lab) -> None:
 
 
 @scenario(seconds=90)
+def a_server_takes_no_networks_of_a_nas(lab: Lab) -> None:
+    """Addresses that would bring the NAS's own traffic into the tunnel are refused."""
+    net, server, nas = two_persons(lab)
+    server_up(server)
+    config = server.etc / "adit0.conf"
+    at_home = net.nas_address.rsplit(".", 1)[0]
+    for offer, word in (
+        ("128.0.0.1/1", "no private network"),
+        ("10.0.0.1/8", "no private network"),
+        ("2000::1/3", "no private network"),
+        (f"{at_home}.193/26", "this machine uses"),
+    ):
+        text = re.sub(r"^Address = .*$", f"Address = {offer}", config.read_text(), flags=re.M)
+        config.write_text(text)
+        server.does("adit reload adit0")
+        name = re.sub(r"\W", "-", offer)
+        nas.refused("join", token_in(server.does(f"adit invite {name}")), word=word)
+        server.does(f"adit peer remove --yes {name}")
+        expect("adit0.conf" not in nas.files(), "and nothing is set up")
+
+
+@scenario(seconds=90)
 def one_token_one_machine(lab: Lab) -> None:
     """The first machine has it. The next one is told, leaves nothing, and the server says so."""
     net, server, nas = two_persons(lab)
