@@ -8,10 +8,13 @@
 #include "cli/peer_file.hpp"
 #include "cli/server.hpp"
 #include "cli/sources.hpp"
+#include "config/file_io.hpp"
+#include "config/lexer.hpp"
 #include "config/parser.hpp"
 #include "config/writer.hpp"
 #include "control/control_client.hpp"
 #include "control/device_enrol_file.hpp"
+#include "util/file.hpp"
 
 namespace adit::cli {
 namespace {
@@ -49,9 +52,13 @@ Notes rotatedInPlace(const Server& server, const PeerConfig& peer) {
   for (PeerConfig& each : wanted.peers) {
     if (each.publicKey == peer.publicKey) each = peer;
   }
+  const auto before = config::readFile(server.named.file, config::kMaxFileSize, true);
+  if (!before) return wrapError(before.error(), server.named.file.string());
   const auto saved = config::save(loaded, wanted);
   if (!saved) return tl::unexpected(saved.error());
-  return applied(server.named.interface, {});
+  auto notes = applied(server.named.interface, {});
+  if (!notes) (void)replaceFile(server.named.file, before->text(), 0600, Durability::PowerCut);
+  return notes;
 }
 
 Notes rotated(const Server& server, PeerConfig peer, const crypto::PresharedKey& key) {

@@ -13,11 +13,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 namespace adit::control {
 namespace {
+
+constexpr std::chrono::seconds kLockPatience{2};
+constexpr std::chrono::milliseconds kLockInterval{20};
 
 Result<sockaddr_un> unixAddress(const std::string& path) {
   sockaddr_un address{};
@@ -39,7 +44,12 @@ bool someoneListensAt(const sockaddr_un& address) {
 UniqueFd lockFolderOf(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   UniqueFd descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ::flock(descriptor.get(), LOCK_EX);
+  // Anybody who may see the folder can hold the lock: then the start goes on without it.
+  const auto until = std::chrono::steady_clock::now() + kLockPatience;
+  while (::flock(descriptor.get(), LOCK_EX | LOCK_NB) != 0 &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(kLockInterval);
+  }
   return descriptor;
 }
 
@@ -54,12 +64,22 @@ std::vector<gid_t> groupsOf(int descriptor) {
   return groups;
 }
 
+/// Who has made the listening socket; root where that cannot be told.
+uid_t makerOf(int listener) {
+  ucred maker{};
+  socklen_t length = sizeof(maker);
+  const bool known = ::getsockopt(listener, SOL_SOCKET, SO_PEERCRED, &maker, &length) == 0;
+  return known && maker.pid != 0 ? maker.uid : 0;
+}
+
 /// Nothing for who may not connect at all.
-std::optional<Access> accessOf(int descriptor, std::optional<gid_t> readers) {
+/// The worker's own user is nobody special: what faces the network must not command the worker of
+/// another interface.
+std::optional<Access> accessOf(int descriptor, uid_t owner, std::optional<gid_t> readers) {
   ucred peer{};
   socklen_t length = sizeof(peer);
   if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
-  if (peer.uid == 0 || peer.uid == ::getuid()) return Access::Full;
+  if (peer.uid == 0 || peer.uid == owner) return Access::Full;
   if (!readers) return std::nullopt;
   const std::vector<gid_t> groups = groupsOf(descriptor);
   const bool reads = peer.gid == *readers || std::ranges::find(groups, *readers) != groups.end();
@@ -119,6 +139,7 @@ struct StreamServer::Connection {
 StreamServer::StreamServer(EventLoop& loop, UniqueFd listener, Options options, Handler handler)
     : loop_(loop),
       listener_(std::move(listener)),
+      owner_(makerOf(listener_.get())),
       options_(std::move(options)),
       handler_(std::move(handler)),
       self_(std::make_shared<StreamServer*>(this)),
@@ -133,9 +154,9 @@ void StreamServer::accept() {
   if (!descriptor) {
     return;
   }
-  const auto access = accessOf(descriptor.get(), options_.readers);
-  if (!access || connections_.size() >= options_.maximumConnections) {
-    spdlog::warn("refused a connection to the control socket");
+  const auto access = accessOf(descriptor.get(), owner_, options_.readers);
+  if (!access || !hasRoomFor(*access)) {
+    spdlog::debug("refused a connection to the control socket");
     return;
   }
   const auto connection = connections_.emplace_back(std::make_shared<Connection>());
@@ -149,15 +170,23 @@ void StreamServer::accept() {
                                    });
 }
 
+/// Readers have half of the places, so that they cannot keep root out.
+bool StreamServer::hasRoomFor(Access access) const {
+  if (connections_.size() >= options_.maximumConnections) {
+    return false;
+  }
+  const auto readers = std::ranges::count_if(
+      connections_, [](const auto& each) { return each->access == Access::Read; });
+  return access == Access::Full ||
+         static_cast<std::size_t>(readers) < options_.maximumConnections / 2;
+}
+
 void StreamServer::serve(const std::shared_ptr<Connection>& connection, std::uint32_t events) {
   bool alive = (events & EPOLLERR) == 0;
   if (alive && (events & (EPOLLIN | EPOLLHUP)) != 0) {
     alive = read(*connection);
-    if (alive) {
-      startRequest(connection);
-    }
   }
-  if (!alive || !write(*connection)) {
+  if (!alive || !advance(connection)) {
     close(connection);
   }
   checkFlushed();
@@ -177,7 +206,8 @@ bool StreamServer::read(Connection& connection) {
 }
 
 void StreamServer::startRequest(const std::shared_ptr<Connection>& connection) {
-  if (connection->busy) {
+  // Who does not take the answers gets no more of them.
+  if (connection->busy || !connection->output.empty()) {
     return;
   }
   std::string& input = connection->input;
@@ -201,16 +231,14 @@ void StreamServer::answer(const std::shared_ptr<Connection>& connection, std::st
   sodium_memzero(request.data(), request.size());
   connection->busy = false;
   // The client may have gone while its answer was being made.
-  if (connection->source) {
-    startRequest(connection);
-    if (!write(*connection)) {
-      close(connection);
-    }
+  if (connection->source && !advance(connection)) {
+    close(connection);
   }
   checkFlushed();
 }
 
-bool StreamServer::write(Connection& connection) {
+bool StreamServer::advance(const std::shared_ptr<Connection>& shared) {
+  Connection& connection = *shared;
   while (!connection.output.empty()) {
     const ssize_t count = ::send(connection.descriptor.get(), connection.output.data(),
                                  connection.output.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -223,12 +251,13 @@ bool StreamServer::write(Connection& connection) {
     sodium_memzero(connection.output.data(), static_cast<std::size_t>(count));
     connection.output.erase(0, static_cast<std::size_t>(count));
   }
+  startRequest(shared);
   if (connection.output.empty() && connection.over && !connection.busy) {
     return false;
   }
   // A client that has hung up would wake the loop over and over while its request is answered.
-  const std::uint32_t reading = connection.over ? std::uint32_t{EPOLLET} : std::uint32_t{EPOLLIN};
-  connection.source.setEvents(connection.output.empty() ? reading : reading | EPOLLOUT);
+  const std::uint32_t wanted = connection.output.empty() ? EPOLLIN : EPOLLOUT;
+  connection.source.setEvents(connection.over ? (wanted & EPOLLOUT) | EPOLLET : wanted);
   return true;
 }
 

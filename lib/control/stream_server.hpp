@@ -39,8 +39,8 @@ class StreamServer {
   /// for the answer, those of other connections do not.
   using Handler = std::function<std::string(std::string_view request, Access access)>;
 
-  /// Takes a listening socket. Root and this process's own user have Access::Full; of the others
-  /// only the readers are served, whatever the permissions of the path say.
+  /// Takes a listening socket. Root and whoever has made it have Access::Full; of the others only
+  /// the readers are served, whatever the permissions of the path say.
   StreamServer(EventLoop& loop, UniqueFd listener, Options options, Handler handler);
   ~StreamServer();
 
@@ -56,13 +56,17 @@ class StreamServer {
   void serve(const std::shared_ptr<Connection>& connection, std::uint32_t events);
   /// False when the connection is over.
   bool read(Connection& connection);
-  bool write(Connection& connection);
+  /// Sends what there is, and goes on with the next request. False when the connection is over.
+  bool advance(const std::shared_ptr<Connection>& shared);
+  [[nodiscard]] bool hasRoomFor(Access access) const;
   void startRequest(const std::shared_ptr<Connection>& connection);
   void answer(const std::shared_ptr<Connection>& connection, std::string request);
   void close(const std::shared_ptr<Connection>& connection);
 
   EventLoop& loop_;
   UniqueFd listener_;
+  /// Of the listening socket: root, but for a daemon that somebody runs for himself.
+  uid_t owner_;
   Options options_;
   Handler handler_;
   /// Tasks that are still posted when the server goes find it gone by this.
