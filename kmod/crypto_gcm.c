@@ -70,6 +70,11 @@ int __init adit_gcm_init(void)
 	/* A kernel without it can still do suite 0. */
 	if (IS_ERR(gcm))
 		return 0;
+	/* The search may have loaded the driver that it did not find. */
+	crypto_free_aead(gcm);
+	gcm = allocate();
+	if (IS_ERR(gcm))
+		return 0;
 	has_internal = crypto_aead_alg(gcm)->base.cra_flags & CRYPTO_ALG_INTERNAL;
 	size = max_t(unsigned int, sizeof(struct aead_request) + crypto_aead_reqsize(gcm),
 		     MIN_REQUEST_SIZE);

@@ -32,7 +32,7 @@ static int prepare_queues(struct adit_device *adit)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		queue = per_cpu_ptr(adit->rx_queues, cpu);
-		adit_rx_queue_init(queue, adit);
+		adit_rx_queue_init(queue, adit, cpu);
 		adit_napi_add(adit->dev, &queue->napi, adit_rx_poll);
 	}
 	return 0;

@@ -46,6 +46,7 @@ int adit_rx_encapsulated(struct sock *sk, struct sk_buff *skb)
 		kfree_skb(skb);
 		return 0;
 	}
+	adit_rx_cb(skb)->datagrams = datagrams_of(skb);
 	adit_rx_cb(skb)->ifindex = skb->dev ? skb->dev->ifindex : skb->skb_iif;
 	skb_dst_drop(skb);
 	skb->dev = adit->dev;
@@ -224,44 +225,64 @@ static void release(struct adit_rx *rx, struct sk_buff *skb)
 	}
 }
 
-/* Handles packets of a queue whose own poll is behind. */
-static int help(struct adit_rx_queue *queue, int budget)
+/* Handles a packet of another queue, or of its own behind one that a helper has; 0 if there is none. */
+static int handle_early(struct adit_rx_queue *queue, struct adit_rx_queue *other)
 {
-	struct adit_rx_queue *other = READ_ONCE(queue->helps);
+	struct sk_buff *skb = adit_rx_queue_claim(other);
 	struct adit_rx *rx = &queue->help_rx;
-	struct sk_buff *skb, *inner;
-	int work = 0;
+	struct sk_buff *inner = NULL;
+	int work;
 
-	if (!other)
+	if (!skb)
 		return 0;
+	work = work_of(skb);
 	rx->now = adit_now();
 	adit_rx_super_init(&rx->super, rx->adit, &queue->napi);
-	while (work < budget && (skb = adit_rx_queue_claim(other)) != NULL) {
-		work += work_of(skb);
-		inner = NULL;
-		rx->super.kept = &inner;
-		handle_outer(rx, skb);
-		adit_rx_super_flush(&rx->super);
+	rx->super.kept = &inner;
+	handle_outer(rx, skb);
+	adit_rx_super_flush(&rx->super);
+	rx->super.kept = NULL;
+	if (other != queue)
 		adit_count(rx->adit, ADIT_COUNTER_RX_HELPED, 1);
-		adit_rx_queue_done(other, skb, inner);
-	}
-	if (work < budget)
-		WRITE_ONCE(queue->helps, NULL);
+	adit_rx_queue_done(other, skb, inner);
 	return work;
 }
 
-int adit_rx_poll(struct napi_struct *napi, int budget)
+/* For a queue whose own poll is behind. */
+static int help(struct adit_rx_queue *queue, int budget)
 {
-	struct adit_rx_queue *queue = container_of(napi, struct adit_rx_queue, napi);
+	struct adit_rx_queue *other = READ_ONCE(queue->helps);
+	int work = 0;
+	int more;
+
+	while (other && work < budget) {
+		more = handle_early(queue, other);
+		work += more;
+		if (!more) {
+			WRITE_ONCE(queue->helps, NULL);
+			break;
+		}
+	}
+	return work;
+}
+
+/* The packets of the poll's own queue. */
+static int handle_own(struct adit_rx_queue *queue, int budget)
+{
 	struct adit_rx *rx = &queue->rx;
 	struct sk_buff *skb;
 	int work = 0;
+	int more;
 
-	rx->now = adit_now();
-	rcu_read_lock();
-	if (!rx->waits)
-		adit_rx_super_init(&rx->super, rx->adit, napi);
-	while (work < budget && (skb = adit_rx_queue_take(queue)) != NULL) {
+	while (work < budget) {
+		skb = adit_rx_queue_take(queue);
+		if (unlikely(!skb)) {
+			more = handle_early(queue, queue);
+			if (!more)
+				break;
+			work += more;
+			continue;
+		}
 		work += work_of(skb);
 		if (unlikely(adit_rx_cb(skb)->done))
 			release(rx, skb);
@@ -269,17 +290,36 @@ int adit_rx_poll(struct napi_struct *napi, int budget)
 			handle_outer(rx, skb);
 		consume_skb(skb);
 	}
+	return work;
+}
+
+int adit_rx_poll(struct napi_struct *napi, int budget)
+{
+	struct adit_rx_queue *queue = container_of(napi, struct adit_rx_queue, napi);
+	struct adit_rx *rx = &queue->rx;
+	bool waits;
+	int work;
+
+	rx->now = adit_now();
+	rcu_read_lock();
+	if (rx->waits)
+		adit_rx_super_update(&rx->super);
+	else
+		adit_rx_super_init(&rx->super, rx->adit, napi);
+	work = handle_own(queue, budget);
 	/*
 	 * A device passes on what it has received in portions, and has its turn again before this
 	 * poll. What continues the super-packet may be in the next one.
 	 */
-	rx->waits = work > 0 && adit_rx_super_is_open(&rx->super);
-	if (!rx->waits)
+	waits = work > 0 && adit_rx_super_is_open(&rx->super);
+	rx->waits = waits;
+	if (!waits)
 		adit_rx_super_flush(&rx->super);
 	if (work < budget)
 		work += help(queue, budget - work);
 	rcu_read_unlock();
-	if (work < budget && napi_complete_done(napi, work) && rx->waits)
+	/* Another CPU may poll once it is complete. */
+	if (work < budget && napi_complete_done(napi, work) && waits)
 		napi_schedule(napi);
 	return min(work, budget);
 }

@@ -215,7 +215,9 @@ void adit_rx_data(struct adit_rx *rx, const u8 *datagram, unsigned int length)
 		return;
 	if (rx->packets++ == 0) {
 		confirm(rx, session);
-		if (!READ_ONCE(session->peer->no_roam))
+		/* One that is late says nothing new of where the peer is. */
+		if (!READ_ONCE(session->peer->no_roam) &&
+		    le64_to_cpu(header->counter) == READ_ONCE(session->replay.greatest))
 			adit_peer_learn_endpoint(session->peer, adit_rx_source(rx));
 	}
 	rx->bytes += length + ADIT_DATA_OVERHEAD;

@@ -5,30 +5,31 @@
 #include <linux/cpumask.h>
 #include <linux/smp.h>
 
+#include "wire/replay.h"
+
 /* Of memory that waits on one CPU. */
 #define QUEUE_BYTES (16U << 20)
-/*
- * With more packets than this before it, a poll is helped. Most are whole super-packets, of which one
- * of TCP is three.
- */
+/* A poll is helped beyond so many packets. Most are whole super-packets; one of TCP's is three. */
 #define HELP_BEYOND 4
+/* Who is late with an early packet must not find it outside of the window against replay. */
+#define AHEAD_DATAGRAMS (ADIT_REPLAY_WINDOW / 2)
 
-/* On the CPU of the queue. */
-static void begin_to_help(struct work_struct *work)
+static void wake(struct work_struct *work)
 {
-	struct adit_rx_queue *queue = container_of(work, struct adit_rx_queue, help_work);
+	struct adit_rx_queue *queue = container_of(work, struct adit_rx_queue, wake_work);
 
 	local_bh_disable();
 	napi_schedule(&queue->napi);
 	local_bh_enable();
 }
 
-void adit_rx_queue_init(struct adit_rx_queue *queue, struct adit_device *adit)
+void adit_rx_queue_init(struct adit_rx_queue *queue, struct adit_device *adit, int cpu)
 {
 	skb_queue_head_init(&queue->packets);
+	queue->cpu = cpu;
 	queue->rx.adit = adit;
 	queue->help_rx.adit = adit;
-	INIT_WORK(&queue->help_work, begin_to_help);
+	INIT_WORK(&queue->wake_work, wake);
 }
 
 bool adit_rx_queue_push(struct adit_rx_queue *queue, struct sk_buff *skb)
@@ -42,7 +43,7 @@ bool adit_rx_queue_push(struct adit_rx_queue *queue, struct sk_buff *skb)
 		queue->bytes += skb->truesize;
 		__skb_queue_tail(&queue->packets, skb);
 		if (!queue->unclaimed)
-			queue->unclaimed = skb;
+			WRITE_ONCE(queue->unclaimed, skb);
 		pushed = true;
 	}
 	spin_unlock(&queue->packets.lock);
@@ -54,9 +55,9 @@ static struct sk_buff *claim(struct adit_rx_queue *queue)
 	struct sk_buff *skb = queue->unclaimed;
 
 	if (skb)
-		queue->unclaimed = skb_queue_is_last(&queue->packets, skb) ?
-					   NULL :
-					   skb_queue_next(&queue->packets, skb);
+		WRITE_ONCE(queue->unclaimed, skb_queue_is_last(&queue->packets, skb) ?
+						     NULL :
+						     skb_queue_next(&queue->packets, skb));
 	return skb;
 }
 
@@ -71,6 +72,8 @@ struct sk_buff *adit_rx_queue_take(struct adit_rx_queue *queue)
 	else if (skb && !adit_rx_cb(skb)->done)
 		skb = NULL;
 	if (skb) {
+		if (adit_rx_cb(skb)->done)
+			queue->ahead -= adit_rx_cb(skb)->datagrams;
 		queue->bytes -= skb->truesize;
 		__skb_unlink(skb, &queue->packets);
 	}
@@ -84,7 +87,7 @@ void adit_rx_queue_ask(struct adit_rx_queue *queue, struct adit_rx_queue __percp
 	unsigned int cpu;
 
 	if (likely(skb_queue_len_lockless(&queue->packets) <= HELP_BEYOND) ||
-	    num_online_cpus() == 1)
+	    !READ_ONCE(queue->unclaimed) || num_online_cpus() == 1)
 		return;
 	cpu = cpumask_next(READ_ONCE(queue->asked), cpu_online_mask);
 	if (cpu >= nr_cpu_ids)
@@ -92,7 +95,7 @@ void adit_rx_queue_ask(struct adit_rx_queue *queue, struct adit_rx_queue __percp
 	WRITE_ONCE(queue->asked, cpu);
 	other = per_cpu_ptr(all, cpu);
 	if (cpu != smp_processor_id() && !cmpxchg(&other->helps, NULL, queue))
-		queue_work_on(cpu, system_highpri_wq, &other->help_work);
+		queue_work_on(cpu, system_highpri_wq, &other->wake_work);
 }
 
 struct sk_buff *adit_rx_queue_claim(struct adit_rx_queue *queue)
@@ -100,29 +103,40 @@ struct sk_buff *adit_rx_queue_claim(struct adit_rx_queue *queue)
 	struct sk_buff *skb;
 
 	spin_lock(&queue->packets.lock);
-	skb = claim(queue);
+	skb = queue->ahead < AHEAD_DATAGRAMS ? claim(queue) : NULL;
+	if (skb)
+		queue->ahead += adit_rx_cb(skb)->datagrams;
 	spin_unlock(&queue->packets.lock);
 	return skb;
 }
 
 void adit_rx_queue_done(struct adit_rx_queue *queue, struct sk_buff *skb, struct sk_buff *inner)
 {
+	bool first;
+
 	spin_lock(&queue->packets.lock);
 	adit_rx_cb(skb)->inner = inner;
 	adit_rx_cb(skb)->done = true;
+	first = skb_queue_is_first(&queue->packets, skb);
 	spin_unlock(&queue->packets.lock);
-	/* Here or where it runs already. */
-	napi_schedule(&queue->napi);
+	/* Else whoever has the first one wakes the poll. */
+	if (!first)
+		return;
+	if (queue->cpu == smp_processor_id())
+		napi_schedule(&queue->napi);
+	else
+		queue_work_on(queue->cpu, system_highpri_wq, &queue->wake_work);
 }
 
 void adit_rx_queue_purge(struct adit_rx_queue *queue)
 {
 	struct sk_buff *skb;
 
-	cancel_work_sync(&queue->help_work);
-	queue->helps = NULL;
-	queue->unclaimed = NULL;
+	cancel_work_sync(&queue->wake_work);
+	WRITE_ONCE(queue->helps, NULL);
+	WRITE_ONCE(queue->unclaimed, NULL);
 	queue->bytes = 0;
+	queue->ahead = 0;
 	while ((skb = skb_dequeue(&queue->packets)) != NULL) {
 		kfree_skb_list(adit_rx_cb(skb)->inner);
 		kfree_skb(skb);

@@ -57,6 +57,11 @@ void adit_rx_super_init(struct adit_rx_super *super, struct adit_device *adit,
 	super->fragment_count = 0;
 }
 
+void adit_rx_super_update(struct adit_rx_super *super)
+{
+	super->limit4 = limit4(super->adit->dev);
+}
+
 static struct adit_pages *ring(void)
 {
 	return adit_pages(ADIT_RING_RX);

@@ -51,6 +51,8 @@ struct adit_rx_super {
 
 void adit_rx_super_init(struct adit_rx_super *super, struct adit_device *adit,
 			struct napi_struct *napi);
+/* For one that was kept since the last poll: what may have changed since. */
+void adit_rx_super_update(struct adit_rx_super *super);
 /* Where to decrypt `length` bytes to; null without memory. Followed by accept or discard. */
 u8 *adit_rx_super_place(struct adit_rx_super *super, unsigned int length);
 /* The text is not for the stack. */
@@ -65,7 +67,7 @@ static inline bool adit_rx_super_is_open(const struct adit_rx_super *super)
 
 /* Hands over what is held back. */
 void adit_rx_super_flush(struct adit_rx_super *super);
-/* Forgets it; outside of a poll. */
+/* Forgets it. */
 void adit_rx_super_drop(struct adit_rx_super *super);
 
 #endif
