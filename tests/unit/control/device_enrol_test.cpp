@@ -130,6 +130,8 @@ struct Server {
                               "Address = 10.77.3.2/24\nAllowMaps = tcp/8000-9000\nExpires = {}\n",
                               enrolment.privateKey.publicKey().toBase64(),
                               crypto::presharedKeyToBase64(enrolment.presharedKey), expires));
+    std::filesystem::permissions(scratch.file("adit0.d/peer-nas.conf"),
+                                 std::filesystem::perms{0600});
   }
   /// A new daemon, on a data plane that lost its peers.
   void start() {
