@@ -231,6 +231,8 @@ Result<Report> measureLocally(const BenchArguments& arguments,
       "large segments, which a real network does not");
   addStatus(report, *network, interrupt);
   measureInto(report, network->targets(), arguments, steps, options, interrupt);
+  // `Cipher = auto` may have moved to another one during the first step.
+  if (!report.interrupted) addStatus(report, *network, interrupt);
   return report;
 }
 
@@ -247,8 +249,8 @@ Result<Report> measurePeer(const BenchArguments& arguments, const std::vector<be
   report.suite = target->suite ? crypto::suiteName(*target->suite) : "";
   report.notes = target->notes;
   measureInto(report, target->targets, arguments, steps, options, interrupt);
-  // The first packet may have made the session.
-  if (report.suite.empty() && !report.interface.empty()) {
+  // The first packet may have made the session, and `Cipher = auto` moved to another one since.
+  if (!report.interrupted && !report.interface.empty()) {
     if (const auto now = findPeer(arguments.peer); now && now->suite) {
       report.suite = crypto::suiteName(*now->suite);
     }
