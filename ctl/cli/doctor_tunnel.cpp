@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "cli/doctor_machine.hpp"
+#include "cli/init_network.hpp"
 #include "nat/obstacles.hpp"
 #include "nat/prerequisites.hpp"
 #include "netlink/route.hpp"
@@ -15,20 +16,9 @@ namespace {
 
 using control::PeerSnapshot;
 
-/// Networks that are not on the Internet (RFC 1918, RFC 6598, RFC 4193, RFC 3927).
-constexpr std::array kPrivate = {"10.0.0.0/8",    "172.16.0.0/12",  "192.168.0.0/16",
-                                 "100.64.0.0/10", "169.254.0.0/16", "127.0.0.0/8",
-                                 "fc00::/7",      "fe80::/10",      "::1/128"};
 /// IP and UDP header, and header and tag of a message (docs/protocol.md).
 constexpr std::uint32_t kOverheadV4 = 20 + 8 + 32;
 constexpr std::uint32_t kOverheadV6 = 40 + 8 + 32;
-
-bool isPrivate(const IpAddress& address) {
-  return std::ranges::any_of(kPrivate, [&](const char* text) {
-    const Prefix prefix = *Prefix::parse(text);
-    return prefix.address().family() == address.family() && prefix.contains(address);
-  });
-}
 
 doctor::CipherSpeeds speedsOf(const std::array<std::uint32_t, ADIT_SUITE_COUNT>& speeds) {
   return {speeds[static_cast<std::size_t>(crypto::Suite::ChaCha20Poly1305)],
@@ -42,7 +32,7 @@ void observePath(netlink::Routing& routing, const Endpoint& endpoint, std::uint3
   if (!route) return;
   facts.path.routeMtu = route->mtu;
   facts.behindNat =
-      route->preferredSource && isPrivate(*route->preferredSource) && !isPrivate(endpoint.address);
+      route->preferredSource && !isPublic(*route->preferredSource) && isPublic(endpoint.address);
 }
 
 doctor::PeerFacts observePeer(const Machine& machine, const PeerSnapshot& peer,
