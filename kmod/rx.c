@@ -56,7 +56,7 @@ int adit_rx_encapsulated(struct sock *sk, struct sk_buff *skb)
 		napi_schedule(&queue->napi);
 		adit_rx_queue_ask(queue, adit->rx_queues);
 	} else {
-		adit_drop(adit, NULL, ADIT_DROP_QUEUE_FULL, datagrams_of(skb));
+		adit_drop(adit, NULL, ADIT_DROP_QUEUE_FULL, adit_rx_cb(skb)->datagrams);
 		kfree_skb(skb);
 	}
 	local_bh_enable();
@@ -175,7 +175,7 @@ static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
 						     ipv6_get_dsfield(ipv6_hdr(skb));
 	if (total > segment) {
 		adit_count(rx->adit, ADIT_COUNTER_RX_SUPER, 1);
-		adit_count(rx->adit, ADIT_COUNTER_RX_SEGMENTS, datagrams_of(skb));
+		adit_count(rx->adit, ADIT_COUNTER_RX_SEGMENTS, adit_rx_cb(skb)->datagrams);
 	} else {
 		adit_count(rx->adit, ADIT_COUNTER_RX_SINGLE, 1);
 	}
@@ -207,9 +207,9 @@ static void handle_outer(struct adit_rx *rx, struct sk_buff *skb)
 	adit_rx_settle(rx);
 }
 
-static unsigned int work_of(const struct sk_buff *skb)
+static unsigned int work_of(struct sk_buff *skb)
 {
-	return DIV_ROUND_UP(datagrams_of(skb), DATAGRAMS_PER_UNIT);
+	return DIV_ROUND_UP(adit_rx_cb(skb)->datagrams, DATAGRAMS_PER_UNIT);
 }
 
 /* Hands on what a helper has made of the packet. */
